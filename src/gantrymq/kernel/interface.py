@@ -1,26 +1,27 @@
 """What the kernel does: one typed interface, two implementations.
 
-`reference` (readable Python) is the meaning of every function; `_native` (Cython) is the speed. The same
-tests run both and the same bytes must give the same result or the same error, word for word.
+`reference` (readable Python) is the meaning of every function; `_native` (Cython) is the speed. The
+same tests run both and the same bytes must give the same result or the same error, word for word.
 
 Rules that hold for every function:
 
-- A `Buffer` is anything with the buffer protocol and contiguous bytes. `start` and `end` (or `position`)
-  must satisfy `0 <= start <= end <= len(buffer)`; otherwise `InvalidValue` is raised. Nothing outside is read.
-- A buffer is held only while the call runs. Only `SendLane` keeps state, and the task that owns it is the
-  only one that may call it.
-- Text is UTF-8. Where a hash or a column needs characters, invalid bytes count as U+FFFD, one for each
-  maximal ill-formed part, as in Java and in Python's `errors="replace"`.
-- A property string is `name 0x01 value 0x02 ...`; the first 0x01 of an entry ends its name; an entry with an
-  empty name or value does not count; a repeated name: the last one wins.
+- A `Buffer` is anything with the buffer protocol and contiguous bytes. `start` and `end` (or
+  `position`) must satisfy `0 <= start <= end <= len(buffer)`; otherwise `InvalidValue` is raised.
+  Nothing outside is read.
+- A buffer is held only while the call runs. Only `SendLane` keeps state, and the task that owns it
+  is the only one that may call it.
+- Text is UTF-8. Where a hash or a column needs characters, invalid bytes count as U+FFFD, one for
+  each maximal ill-formed part, as in Java and in Python's `errors="replace"`.
+- A property string is `name 0x01 value 0x02 ...`; the first 0x01 of an entry ends its name; an
+  entry with an empty name or value does not count; a repeated name: the last one wins.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from mmap import mmap
 
     from gantrymq.kernel.values import (
@@ -46,24 +47,30 @@ class SendLane(Protocol):
     `LaneStop.POLICY` and nothing of that frame has happened:
 
     - `decode_request` understands it and it is a send;
-    - its topic is open here, 0 <= queue id < the number of queues given for the topic, topic <= 127 bytes;
+    - its topic is open here, 0 <= queue id < the number of queues given for the topic, topic <= 127
+      bytes;
     - its sysFlag has no bit outside 0x701 (compression);
     - 0 < body length <= `body_bytes_max`;
-    - no property is named in `policy_names`, and a property WAIT, if there, says `true` in any case;
+    - no property is named in `policy_names`, and a property WAIT, if there, says `true` in any
+      case;
     - the properties to be stored are at most 32767 bytes;
-    - a batch (field `batch`/`m` is true) is well-formed as `wire/batch.py` describes and not empty.
+    - a batch (field `batch`/`m` is true) is well-formed as `wire/batch.py` describes, has 1 to
+      65536 messages with bodies of at least a byte, and its request has at most 16 properties that
+      count.
 
-    Stored properties of a single message: the entries that count, in their order, without WAIT and without
-    CLUSTER, then CLUSTER; joined by 0x02, none at the end. Of a message in a batch: its own entries that count,
-    then those of the request whose name it has not itself (CLUSTER excepted), then CLUSTER unless it has one.
-    `policy_names` is compared with the request's properties, not with those inside a batch.
+    Stored properties of a single message: the entries that count, in their order, without WAIT and
+    without CLUSTER, then CLUSTER; joined by 0x02, none at the end. Of a message in a batch: its own
+    entries that count, then those of the request whose name it has not itself (CLUSTER excepted),
+    then CLUSTER unless it has one. `policy_names` is compared with the request's properties, not
+    with those inside a batch.
 
-    A run stops with `LaneStop.LOG_FULL` when the record, or the whole batch, needs more than `limit - position - 8`
-    bytes. A frame that is no frame (see `split_frames`) raises ProtocolError only if it comes first in the range;
-    otherwise the run ends before it with `LaneStop.POLICY`.
+    A run stops with `LaneStop.LOG_FULL` when the record, or the whole batch, needs more than `limit
+    - position - 8` bytes. A frame that is no frame (see `split_frames`) raises ProtocolError only
+    if it comes first in the range; otherwise the run ends before it with `LaneStop.POLICY`.
 
-    A reply is a SUCCESS response in the request's header codec with `msgId` (ids of a batch joined by `,`),
-    `queueId`, `queueOffset` (of the first), TRACE_ON, MSG_REGION, as `encode_send_reply` makes it.
+    A reply is a SUCCESS response in the request's header codec with `msgId` (ids of a batch joined
+    by `,`), `queueId`, `queueOffset` (of the first), TRACE_ON, MSG_REGION, as `encode_send_reply`
+    makes it.
     """
 
     def __init__(
@@ -79,7 +86,9 @@ class SendLane(Protocol):
     ) -> None: ...
 
     def open_topic(self, topic: bytes, next_offsets: Sequence[int]) -> None:
-        """Take ordinary sends for `topic`; queue i gets `next_offsets[i]` next. Replaces what was there."""
+        """Take ordinary sends for `topic`; queue i gets `next_offsets[i]` next. Replaces what was
+        there.
+        """
         ...
 
     def close_topic(self, topic: bytes) -> None:
@@ -126,37 +135,41 @@ class Kernel(Protocol):
     KERNEL_NAME: str
     SendLane: type[SendLane]
 
-    # -- frames ---------------------------------------------------------------------------------------
+    # -- frames
 
     def split_frames(
         self, buffer: Buffer, start: int, end: int, frame_bytes_max: int
     ) -> tuple[list[Frame], int]:
         """Return the complete frames in the range and the position behind the last of them.
 
-        Checked as soon as the bytes are there, before the frame is complete: total length (as signed 32 bit)
-        at least 4 and, with its 4 bytes, at most `frame_bytes_max` (field `frame.length`); serialize type 0 or
-        1 (`frame.serializeType`); header length at most total - 4 (`frame.headerLength`). A bad frame raises
-        ProtocolError if it is the first in the range; otherwise the list ends before it.
+        Checked as soon as the bytes are there, before the frame is complete: total length (as
+        signed 32 bit) at least 4 and, with its 4 bytes, at most `frame_bytes_max` (field
+        `frame.length`); serialize type 0 or 1 (`frame.serializeType`); header length at most total
+        - 4 (`frame.headerLength`). A bad frame raises ProtocolError if it is the first in the
+        range; otherwise the list ends before it.
         """
         ...
 
     def decode_request(self, buffer: Buffer, frame: Frame) -> SendRequest | PullRequest | None:
         """Decode one of the four hot requests, or return None: the general codec must look at it.
 
-        None is the answer to everything unusual, valid or not: a response, another code, a missing required
-        field, a number that does not parse, bad UTF-8, a JSON header that is not one strict JSON object whose
-        values are strings, integers in 64 bits, booleans or null (and `extFields` an object of the same kind), a
-        lone surrogate, a float, an exponent. Repeated keys: the last wins, at both levels. In a binary header a
-        zero-length value is null, its keys are not empty, the areas are used up exactly, remark and ext lengths
-        not negative. Null fields are absent. `code`, `flag`, `opaque`, `version` must be JSON integers in 32 bits
+        None is the answer to everything unusual, valid or not: a response, another code, a missing
+        required field, a number that does not parse, bad UTF-8, a JSON header that is not one
+        strict JSON object whose values are strings, integers in 64 bits, booleans or null (and
+        `extFields` an object of strings, integers and booleans, or null), a lone surrogate, a
+        float, an exponent. Repeated keys: the last wins, at both levels. In a binary header a
+        zero-length value is null (None is the answer if its key is none of the code's own), its
+        keys are not empty, the areas are used up exactly, remark and ext lengths not negative. Null
+        fields are absent. `code`, `flag`, `opaque`, `version` must be JSON integers in 32 bits
         (`version` may be absent: 0); `flag` defaults to 0, `code` and `opaque` are required.
-        Integer fields parse as Java's parseInt and parseLong: sign + or -, ASCII digits, range; raw JSON integers
-        and booleans count as their text. Boolean fields: text `true` in any case is true, all else false.
-        Required of a send: producer group, topic, default topic, default topic queues, queue id, sysFlag, born
-        timestamp, flag; code 10 with long names, 310 and 320 with one-letter names (`extra_fields` is True when
-        the header has any field beyond the fourteen of its code). Properties default to empty, reconsume times
-        to 0, unit mode and batch to False. Required of a pull: consumerGroup, topic, queueId, queueOffset,
-        maxMsgNums, sysFlag, commitOffset, suspendTimeoutMillis, subVersion; optional: subscription,
+        Integer fields parse as Java's parseInt and parseLong: sign + or -, ASCII digits, range; raw
+        JSON integers and booleans count as their text. Boolean fields: text `true` in any case is
+        true, all else false. Required of a send: producer group, topic, default topic, default
+        topic queues, queue id, sysFlag, born timestamp, flag; code 10 with long names, 310 and 320
+        with one-letter names (`extra_fields` is True when the header has any field beyond the
+        fourteen of its code). Properties default to empty, reconsume times to 0, unit mode and
+        batch to False. Required of a pull: consumerGroup, topic, queueId, queueOffset, maxMsgNums,
+        sysFlag, commitOffset, suspendTimeoutMillis, subVersion; optional: subscription,
         expressionType, maxMsgBytes, bname. Text fields may be empty.
         """
         ...
@@ -174,10 +187,11 @@ class Kernel(Protocol):
     ) -> bytes:
         """Return the whole frame of a SUCCESS reply to a send.
 
-        JSON: `{"code":0,"extFields":{"msgId":"..","queueId":"..","queueOffset":"..","TRACE_ON":"true","MSG_REGION":".."},
-        "flag":1,"language":"PYTHON","opaque":1,"serializeTypeCurrentRPC":"JSON","version":407}` without blanks. Binary: the
-        same fields in the same order, language 3, no remark. `message_ids` and `region` must be printable ASCII
-        without `"` and `\\`, else InvalidValue.
+        JSON, without blanks, keys in this order: code 0; extFields msgId, queueId, queueOffset,
+        TRACE_ON, MSG_REGION, all strings; flag 1; language PYTHON; opaque; serializeTypeCurrentRPC
+        JSON; version. Binary: the same fields in the same order, language 3, no remark, MSG_REGION
+        left out when empty. `message_ids` and `region` must be printable ASCII without quotes and
+        backslashes, else InvalidValue.
         """
         ...
 
@@ -196,32 +210,35 @@ class Kernel(Protocol):
     ) -> bytes:
         """Return length and header of a pull reply; `body_bytes` of body follow it on the wire.
 
-        JSON: `{"code":0,"extFields":{"suggestWhichBrokerId":"0","nextBeginOffset":"1","minOffset":"0","maxOffset":"1"},
-        "flag":1,"language":"PYTHON","opaque":1,"remark":"FOUND","serializeTypeCurrentRPC":"JSON","version":407}`; the remark
-        is left out when empty. Binary likewise. `remark`: printable ASCII as above.
+        As above with the fields suggestWhichBrokerId, nextBeginOffset, minOffset, maxOffset; the
+        remark stands behind opaque and is left out when empty; it must be printable ASCII as above.
         """
         ...
 
-    # -- records --------------------------------------------------------------------------------------
+    # -- records
 
     def crc32(self, data: Buffer) -> int:
         """Return the CRC-32 of `data` with the sign bit cleared, as records keep it."""
         ...
 
     def string_hash(self, text: bytes) -> int:
-        """Return Java's `String.hashCode` of UTF-8 text, signed: tag codes and index keys are made of it."""
+        """Return Java's `String.hashCode` of UTF-8 text, signed: tag codes and index keys are made
+        of it.
+        """
         ...
 
     def record_bytes(self, record: Record) -> int:
         """Return the size of a record when encoded.
 
-        Raises InvalidValue for what cannot be encoded: host lengths other than 8 or 20 or not matching the
-        sysFlag bits 0x10 (born) and 0x20 (store), an empty topic or one over 32767 bytes, properties over 32767
-        bytes, a size over 2**31 - 1.
+        Raises InvalidValue for what cannot be encoded: host lengths other than 8 or 20 or not
+        matching the sysFlag bits 0x10 (born) and 0x20 (store), an empty topic or one over 32767
+        bytes, properties over 32767 bytes, a size over 2**31 - 1.
         """
         ...
 
-    def encode_record(self, target: WritableBuffer, position: int, limit: int, record: Record) -> int:
+    def encode_record(
+        self, target: WritableBuffer, position: int, limit: int, record: Record
+    ) -> int:
         """Write a record at `position`; return the position behind it, or -1 if it needs more than
         `limit - position - 8` bytes (nothing is written then).
 
@@ -241,8 +258,8 @@ class Kernel(Protocol):
     ) -> tuple[Record, int]:
         """Return the record at `position` and the position behind it.
 
-        Raises RecordError with the field `record.size`, `record.magic`, `record.lengths` or `record.bodyCrc`; a
-        blank record is `record.magic`.
+        Raises RecordError with the field `record.size`, `record.magic`, `record.lengths` or
+        `record.bodyCrc`; a blank record is `record.magic`.
         """
         ...
 
@@ -257,10 +274,11 @@ class Kernel(Protocol):
     ) -> Scan:
         """Walk the records of a range and check them.
 
-        In this order: fewer than 8 bytes left (0: END, else INCOMPLETE); blank magic: BLANK; other magic than v1, v2:
-        BAD_MAGIC; size below 91 (v2: 92): BAD_SIZE; size past the range: INCOMPLETE; negative or overlong inner
-        length, or sizes that do not add up: BAD_SIZE; `log_base >= 0` and a physical offset other than log_base +
-        position: BAD_OFFSET; `verify_crc`, a body, and another CRC: BAD_CRC. `records_max` reached: LIMIT, unless the
+        In this order: fewer than 8 bytes left (0: END, else INCOMPLETE); blank magic: BLANK; other
+        magic than v1, v2: BAD_MAGIC; size below 91 (v2: 92): BAD_SIZE; size past the range:
+        INCOMPLETE; negative or overlong inner length, or sizes that do not add up: BAD_SIZE;
+        `log_base >= 0` and a physical offset other than log_base + position: BAD_OFFSET;
+        `verify_crc`, a body, and another CRC: BAD_CRC. `records_max` reached: LIMIT, unless the
         range ends there (END).
         """
         ...
@@ -268,12 +286,12 @@ class Kernel(Protocol):
     def find_record(self, buffer: Buffer, start: int, end: int, log_base: int) -> int:
         """Return the first position in [start, end - 36] that looks like a record's start, or -1.
 
-        It does when magic v1 or v2 stands 4 bytes on, the size is at least 91 and the physical offset 28 bytes on
-        is log_base + position. Lets a reader begin at any byte of a log.
+        It does when magic v1 or v2 stands 4 bytes on, the size is at least 91 and the physical
+        offset 28 bytes on is log_base + position. Lets a reader begin at any byte of a log.
         """
         ...
 
-    # -- what is built from records -------------------------------------------------------------------
+    # -- what is built from records
 
     def dispatch_records(
         self,
@@ -287,23 +305,26 @@ class Kernel(Protocol):
     ) -> Dispatch:
         """Build consume queue units and index keys from a range, walking as `scan_records` does.
 
-        Unit: i64 physical offset (the record's own), i32 size, i64 tags code; none for transaction types prepared
-        and rollback (sysFlag & 0xC of 4 or 12). Tags code: string hash of TAGS, sign-extended; 0 without; for topic
-        SCHEDULE_TOPIC_XXXX with a DELAY that parses (as parseInt) above 0: store timestamp + `delays_ms[min(DELAY, len) -
-        1]` (1000 if there are no delays), wrapping at 64 bits. Index keys, except for rollback: UNIQ_KEY, then each
-        non-empty word of KEYS between blanks; hash = absolute string hash of `topic#key`, 0 for the least integer.
+        Unit: i64 physical offset (the record's own), i32 size, i64 tags code; none for transaction
+        types prepared and rollback (sysFlag & 0xC of 4 or 12). Tags code: string hash of TAGS,
+        sign-extended; 0 without; for topic SCHEDULE_TOPIC_XXXX with a DELAY that parses (as
+        parseInt) above 0: store timestamp + `delays_ms[min(DELAY, len) - 1]` (1000 if there are no
+        delays), wrapping at 64 bits. Index keys, except for rollback: UNIQ_KEY, then each non-empty
+        word of KEYS between blanks; hash = absolute string hash of `topic#key`, 0 for the least
+        integer.
         """
         ...
 
     def match_tags(
         self, buffer: Buffer, start: int, end: int, hashes: Sequence[int], matches_max: int
     ) -> tuple[list[QueueUnit], int]:
-        """Return the units of a consume queue range whose tag matches, and the position scanned up to.
+        """Return the units of a consume queue range whose tag matches, and the position scanned up
+        to.
 
-        A unit matches when `hashes` is empty, or holds the low 32 bits of its tags code as a signed number, or when the
-        tags code is an address in the extension (then Python must look). Pre-blank units (size 2147483647) are passed
-        over. The scan ends at a unit of size <= 0, where less than a unit is left, and behind the last of
-        `matches_max` matches.
+        A unit matches when `hashes` is empty, or holds the low 32 bits of its tags code as a signed
+        number, or when the tags code is an address in the extension (then Python must look).
+        Pre-blank units (size 2147483647) are passed over. The scan ends at a unit of size <= 0,
+        where less than a unit is left, and behind the last of `matches_max` matches.
         """
         ...
 
@@ -321,11 +342,12 @@ class Kernel(Protocol):
     ) -> Columns:
         """Return the chosen columns of the records in a range, walking as `scan_records` does.
 
-        `names` are of `COLUMN_NAMES` (else InvalidValue); `topics` empty means all. Stops with LIMIT before a row
-        beyond `rows_max`, or a row that would bring the record bytes taken above `bytes_max` (at most 2**30; the
-        first row is always taken); unless the range ends there. Records of other topics count for `scanned` only.
-        `born_host` and `store_host` are `a.b.c.d:port`, or eight lower-case hexadecimal groups for IPv6, port signed.
-        `message_id` is the upper-case hexadecimal store host and log offset. `tags`, `keys`, `unique_key` are null when
-        the property is absent. Texts with invalid UTF-8 are mended with U+FFFD.
+        `names` are of `COLUMN_NAMES` (else InvalidValue); `topics` empty means all. Stops with
+        LIMIT before a row beyond `rows_max`, or a row that would bring the record bytes taken above
+        `bytes_max` (at most 2**29; the first row is always taken); unless the range ends there.
+        Records of other topics count for `scanned` only. `born_host` and `store_host` are
+        `a.b.c.d:port`, or eight lower-case hexadecimal groups for IPv6, port signed. `message_id`
+        is the upper-case hexadecimal store host and log offset. `tags`, `keys`, `unique_key` are
+        null when the property is absent. Texts with invalid UTF-8 are mended with U+FFFD.
         """
         ...

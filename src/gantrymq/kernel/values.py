@@ -175,7 +175,9 @@ class Dispatch(NamedTuple):
     runs: list[QueueRun]
     """In order of first appearance; a gap in a queue's offsets begins a new run."""
     keys: bytes
-    """Index entries in log order, 20 bytes each, big-endian: i32 hash, i64 log offset, i64 store time."""
+    """Index entries in log order, 20 bytes each, big-endian: i32 hash, i64 log offset, i64 store
+    time.
+    """
     multi: list[int]
     """Positions of records with INNER_MULTI_DISPATCH, whose further queues Python must serve."""
 
@@ -191,8 +193,8 @@ class QueueUnit(NamedTuple):
 class Column(NamedTuple):
     """One column as Arrow lays it out, little-endian.
 
-    Fixed width: `values` alone. Variable width: `offsets` (i32, rows + 1) into `values`. `validity` is
-    a bitmap, least significant bit first, and None where every row has a value.
+    Fixed width: `values` alone. Variable width: `offsets` (i32, rows + 1) into `values`. `validity`
+    is a bitmap, least significant bit first, and None where every row has a value.
     """
 
     values: bytes

@@ -1,0 +1,63 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""The compiled twin of `gantrymq.kernel.reference`, for speed alone.
+
+The meaning of every function is in `interface.py`; the readable form is in `reference/`. This file only
+joins the parts, lowest first, into one extension module, so that the C compiler can inline across them:
+
+    native/bytes.pxi     big-endian numbers, CRC, UTF-8, Java's string hash, growing buffers, ranges
+    native/frames.pxi    where frames begin and end
+    native/json.pxi      a strict JSON cursor for headers
+    native/requests.pxi  the four hot requests from either header codec
+    native/replies.pxi   their replies
+    native/records.pxi   stored messages: encode, decode, walk
+    native/dispatch.pxi  consume queue units, index keys, tag matching
+    native/columns.pxi   records as Arrow columns
+    native/lane.pxi      the send lane: frames in, records and replies out
+
+Every loop over bytes runs without the GIL; Python objects are touched only before and after.
+"""
+
+from cpython.buffer cimport (
+    PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer,
+)
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.unicode cimport PyUnicode_DecodeUTF8
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memchr, memcmp, memcpy, memset
+
+from gantrymq.errors import InvalidValue, ProtocolError, RecordError
+from gantrymq.kernel.values import (
+    COLUMN_NAMES,
+    Column,
+    Columns,
+    Dispatch,
+    Frame,
+    LaneStop,
+    PullRequest,
+    QueueRun,
+    QueueUnit,
+    Record,
+    Scan,
+    SendRequest,
+    SendRun,
+    Stop,
+)
+from gantrymq.limits import FRAME_BYTES_MAX
+
+KERNEL_NAME = "compiled"
+
+# A NamedTuple's own constructor is a Python function; this is the same without the call.
+cdef object make = tuple.__new__
+cdef tuple STOPS = tuple(Stop)
+cdef tuple LANE_STOPS = tuple(LaneStop)
+
+include "native/bytes.pxi"
+include "native/frames.pxi"
+include "native/json.pxi"
+include "native/requests.pxi"
+include "native/replies.pxi"
+include "native/records.pxi"
+include "native/dispatch.pxi"
+include "native/columns.pxi"
+include "native/lane.pxi"

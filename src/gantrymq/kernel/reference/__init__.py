@@ -1,0 +1,53 @@
+"""The readable kernel: what every kernel function means, in plain Python.
+
+The compiled twin must give the same result, or the same error, for the same bytes. Where they
+differ, this one is right until the specification says otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gantrymq.kernel.reference import lane
+from gantrymq.kernel.reference.columns import scan_columns
+from gantrymq.kernel.reference.dispatch import dispatch_records, match_tags
+from gantrymq.kernel.reference.frames import split_frames
+from gantrymq.kernel.reference.records import (
+    crc32,
+    decode_record,
+    encode_blank,
+    encode_record,
+    find_record,
+    record_bytes,
+    scan_records,
+    string_hash,
+)
+from gantrymq.kernel.reference.replies import encode_pull_reply, encode_send_reply
+from gantrymq.kernel.reference.requests import decode_request
+
+if TYPE_CHECKING:
+    from gantrymq.kernel import interface
+
+KERNEL_NAME = "readable"
+# Of the interface's own type: a kernel's attribute may be exchanged, so a narrower one will not do.
+SendLane: type[interface.SendLane] = lane.SendLane
+
+__all__ = [
+    "KERNEL_NAME",
+    "SendLane",
+    "crc32",
+    "decode_record",
+    "decode_request",
+    "dispatch_records",
+    "encode_blank",
+    "encode_pull_reply",
+    "encode_record",
+    "encode_send_reply",
+    "find_record",
+    "match_tags",
+    "record_bytes",
+    "scan_columns",
+    "scan_records",
+    "split_frames",
+    "string_hash",
+]
