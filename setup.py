@@ -30,9 +30,10 @@ def extensions() -> list[Extension]:
         [KERNEL],
         extra_compile_args=flags,
         extra_link_args=["-fsanitize=address,undefined"] if "-g" in flags else [],
-        optional=True,
     )
     built: list[Extension] = cythonize([kernel], compiler_directives={"language_level": "3"})
+    for extension in built:
+        extension.optional = True  # set here, since cythonize does not hand it on
     return built
 
 

@@ -1,8 +1,9 @@
 """The exceptions that gantrymq raises, from the root down.
 
-Two questions decide which one it is. *Whose fault?* `ProtocolError` and `RecordError` say that bytes
-from outside broke the rules; `InvalidValue` says that the caller's own argument did. *What next?* a
-`ResponseError` (in `gantrymq.wire.codes`, one class for each response code) carries `retriable`.
+Two questions decide which one it is. *Whose fault?* `ProtocolError` and `RecordError` say that
+bytes from outside broke the rules; `InvalidValue` says that the caller's own argument did. *What
+next?* a `ResponseError` (in `gantrymq.wire.response_errors`, one class for each response code)
+carries `retriable`.
 """
 
 from __future__ import annotations

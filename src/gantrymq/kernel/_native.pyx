@@ -11,7 +11,10 @@ joins the parts, lowest first, into one extension module, so that the C compiler
     native/replies.pxi   their replies
     native/records.pxi   stored messages: encode, decode, walk
     native/dispatch.pxi  consume queue units, index keys, tag matching
+    native/index.pxi     index files, the walk over consume queue units
     native/columns.pxi   records as Arrow columns
+    native/topics.pxi    which topics are open, and the next offset of each queue
+    native/sends.pxi     one send: checked, written, answered
     native/lane.pxi      the send lane: frames in, records and replies out
 
 Every loop over bytes runs without the GIL; Python objects are touched only before and after.
@@ -59,5 +62,8 @@ include "native/requests.pxi"
 include "native/replies.pxi"
 include "native/records.pxi"
 include "native/dispatch.pxi"
+include "native/index.pxi"
 include "native/columns.pxi"
+include "native/topics.pxi"
+include "native/sends.pxi"
 include "native/lane.pxi"

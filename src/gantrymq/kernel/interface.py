@@ -51,8 +51,7 @@ class SendLane(Protocol):
       bytes;
     - its sysFlag has no bit outside 0x701 (compression);
     - 0 < body length <= `body_bytes_max`;
-    - no property is named in `policy_names`, and a property WAIT, if there, says `true` in any
-      case;
+    - no property is named in `policy_names`, and every property WAIT says `true` in any case;
     - the properties to be stored are at most 32767 bytes;
     - a batch (field `batch`/`m` is true) is well-formed as `wire/batch.py` describes, has 1 to
       65536 messages with bodies of at least a byte, and its request has at most 16 properties that
@@ -325,6 +324,39 @@ class Kernel(Protocol):
         number, or when the tags code is an address in the extension (then Python must look).
         Pre-blank units (size 2147483647) are passed over. The scan ends at a unit of size <= 0,
         where less than a unit is left, and behind the last of `matches_max` matches.
+        """
+        ...
+
+    def scan_units(
+        self, buffer: Buffer, start: int, end: int, log_end: int, log_limit: int
+    ) -> tuple[int, int, int]:
+        """Walk the good units of a consume queue range.
+
+        The walk ends where less than a unit is left and before a unit with a negative log offset or
+        a size <= 0. Pre-blank units are passed over; any other unit also ends it when its log offset
+        is below the end of the message before it (`log_end` before the first), or not below
+        `log_limit`. All three are of 64 bits, `log_end` not negative. Returns the position behind
+        the last good unit, the log offset behind the last message among them (`log_end` if there is
+        none), and the last address in the extension among their tags codes (0 if there is none).
+        """
+        ...
+
+    def insert_keys(
+        self, target: WritableBuffer, slots: int, entries_max: int, keys: Buffer, start: int
+    ) -> int:
+        """Insert keys, laid out as in `Dispatch.keys`, into the image of an index file.
+
+        `target` begins with the header; `reference/index.py` draws it. Keys are taken from `start`
+        on until they are used up, or one is due and the file is full: its entry count is at least
+        `entries_max`. A count <= 0 counts as 1. A key whose log offset is below the header's end
+        offset is passed over, also by a full file. An entry gets the number that is the count;
+        slot: the low 31 bits of the hash modulo `slots`; a slot's number outside [1, count] counts
+        as none; seconds since the begin timestamp: 0 if that is <= 0 or later, at most 2147483647.
+        The first entry sets the header's begin, every entry its end. Returns the position behind
+        the last key taken or passed over; fewer than 20 bytes at the end are no key.
+
+        Raises InvalidValue, in this order, for less than one slot or entry, for a target too small
+        for them, and for a `start` that is no multiple of 20 within the keys.
         """
         ...
 

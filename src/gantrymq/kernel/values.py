@@ -179,7 +179,7 @@ class Dispatch(NamedTuple):
     time.
     """
     multi: list[int]
-    """Positions of records with INNER_MULTI_DISPATCH, whose further queues Python must serve."""
+    """Positions of dispatched records with INNER_MULTI_DISPATCH, whose further queues Python must serve."""
 
 
 class QueueUnit(NamedTuple):

@@ -236,13 +236,11 @@ cdef bint add_record(Building* b, Rec* r, const int64_t* delays, int64_t levels)
     if transaction == 0 or transaction == 8:
         if not add_unit(&b.runs, r, tags_code_of(r, &properties, delays, levels)):
             return False
-    if transaction != 12 and not add_keys(&b.keys, r, &properties):
-        return False
-    if properties.multi:
-        if not ensure(&b.multi, 8):
-            return False
-        put(&b.multi, &b.position, 8)
-    return True
+        if properties.multi:
+            if not ensure(&b.multi, 8):
+                return False
+            put(&b.multi, &b.position, 8)
+    return transaction == 12 or add_keys(&b.keys, r, &properties)
 
 
 cdef void build(

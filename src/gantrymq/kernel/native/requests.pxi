@@ -381,11 +381,14 @@ def decode_request(buffer, frame):
     cdef View view = reading(buffer, frame.header, frame.body)
     cdef int64_t at = frame.header
     cdef int64_t n = frame.body - at
-    cdef uint8_t serialize_type = frame.serialize_type
+    cdef uint8_t serialize_type
     if not frame.body <= frame.end <= view.n:
         raise InvalidValue(
             f"range: start={frame.body} end={frame.end} do not lie within a buffer of {view.n} bytes"
         )
+    if frame.serialize_type != 0 and frame.serialize_type != 1:
+        return None
+    serialize_type = frame.serialize_type
     memset(&scratch, 0, sizeof(Out))
     try:
         with nogil:

@@ -12,6 +12,7 @@ from gantrymq.kernel.reference import lane
 from gantrymq.kernel.reference.columns import scan_columns
 from gantrymq.kernel.reference.dispatch import dispatch_records, match_tags
 from gantrymq.kernel.reference.frames import split_frames
+from gantrymq.kernel.reference.index import insert_keys
 from gantrymq.kernel.reference.records import (
     crc32,
     decode_record,
@@ -24,6 +25,7 @@ from gantrymq.kernel.reference.records import (
 )
 from gantrymq.kernel.reference.replies import encode_pull_reply, encode_send_reply
 from gantrymq.kernel.reference.requests import decode_request
+from gantrymq.kernel.reference.units import scan_units
 
 if TYPE_CHECKING:
     from gantrymq.kernel import interface
@@ -44,10 +46,12 @@ __all__ = [
     "encode_record",
     "encode_send_reply",
     "find_record",
+    "insert_keys",
     "match_tags",
     "record_bytes",
     "scan_columns",
     "scan_records",
+    "scan_units",
     "split_frames",
     "string_hash",
 ]

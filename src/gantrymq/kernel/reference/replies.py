@@ -41,8 +41,10 @@ def encode_send_reply(
         "queueId": str(queue_id),
         "queueOffset": str(queue_offset),
         "TRACE_ON": "true" if trace_on else "false",
-        "MSG_REGION": region_text,
     }
+    # In binary an empty value reads as null, and nulls are not written.
+    if region_text or serialize_type == JSON_HEADER:
+        fields["MSG_REGION"] = region_text
     header = _header(serialize_type, _SUCCESS, version, opaque, "", fields)
     return _framed(serialize_type, header, 0)
 
@@ -122,7 +124,6 @@ def _binary_header(
         + struct.pack(">i", len(value))
         + value.encode()
         for name, value in fields.items()
-        if value  # an empty one would read as null, and nulls are not written
     )
     said = remark.encode()
     return fixed + struct.pack(">i", len(said)) + said + struct.pack(">i", len(ext)) + ext

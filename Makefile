@@ -1,0 +1,109 @@
+# `make` alone teaches. Every path here is relative, so that the clone may stand anywhere.
+# What needs more than a line is in tools/; the order of things is here.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+MAKEFLAGS += --no-print-directory
+SHELL := /bin/bash
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PYTHON
+
+python := .venv/bin/python
+locked := .venv/.locked
+installed := .venv/.installed
+kernel_sources := $(wildcard src/gantrymq/kernel/*.pyx src/gantrymq/kernel/*.pxd src/gantrymq/kernel/native/*.pxi)
+
+SECONDS ?= 600
+TARGETS ?= frame header body properties batch record
+ENGINE ?= auto
+
+.PHONY: help setup test run lint format types bench fuzz coverage lock clean system-packages
+
+help: ## show this text
+	@echo "gantrymq: RocketMQ in one pip install, with your topics as Spark tables."
+	@echo
+	@echo "Needed: Python 3.11 or later, make, and a C compiler for the fast kernel."
+	@echo "Everything else goes into .venv in this folder. Begin with:  make test"
+	@echo
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
+	@echo
+	@echo "Settings:"
+	@echo "  PYTHON=python3.12              the Python that .venv is made with (after: make clean)"
+	@echo "  ARGS='tests/unit -k frame'     what make test hands to pytest"
+	@echo "  SECONDS=60 TARGETS=frame       how long make fuzz takes for each target, and which"
+	@echo "  GANTRYMQ_SYSTEM_PACKAGES=0     make test installs no system packages, even as root"
+	@echo "  CI=true                        a test that cannot run here is a failure, not a skip"
+
+setup: $(installed) ## make .venv and install gantrymq into it, with its compiled kernel
+	@.venv/bin/gantrymq --version
+
+test: system-packages $(installed) ## everything: set up, ruff, mypy, all tests, and a summary
+	@tools/check.sh $(ARGS)
+
+run: $(installed) ## start the server (there is none in this version yet: it says so)
+	@.venv/bin/gantrymq --version
+	@echo "There is no server in this version yet; what works today is in README.md, under Status." >&2
+	@exit 1
+
+lint: $(locked) ## ruff: rules and formatting
+	@$(python) -m ruff check
+	@$(python) -m ruff format --check
+
+format: $(locked) ## ruff: format, and mend what can be mended safely
+	@$(python) -m ruff format
+	@$(python) -m ruff check --fix
+
+types: $(installed) ## mypy --strict
+	@$(python) -m mypy
+
+bench: $(installed) ## micro-benchmarks of both kernels, as JSON
+	@$(python) -m bench.micro
+
+fuzz: $(installed) .venv/.fuzz ## bad input for every parser, SECONDS=600 for each of TARGETS
+	@status=0; for target in $(TARGETS); do \
+	    $(python) -m fuzz.run $$target --seconds $(SECONDS) --engine $(ENGINE) || status=1; \
+	done; exit $$status
+
+coverage: $(installed) ## branch coverage; model and wire must have 95 %
+	@rm -f .coverage .coverage.*
+	@$(python) -m coverage run -m pytest -q -p no:xdist
+	@$(python) -m coverage combine -q
+	@$(python) -m coverage report
+	@$(python) -m coverage report --include='src/gantrymq/model/*,src/gantrymq/wire/*' --fail-under=95 | tail -n 1
+
+lock: build/uv/bin/uv ## pin what .venv holds; UPGRADE=1 takes newer versions
+	@build/uv/bin/uv pip compile -q pyproject.toml --group dev $(if $(UPGRADE),--upgrade) \
+	    --universal --python-version 3.11 --generate-hashes --no-header -o requirements.lock
+	@build/uv/bin/uv pip compile -q --group fuzz $(if $(UPGRADE),--upgrade) \
+	    --universal --python-version 3.11 --generate-hashes --no-header -o fuzz/requirements.lock
+
+clean: ## remove .venv, builds and caches
+	@rm -rf .venv build dist src/*.egg-info .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@rm -f src/gantrymq/kernel/_native*.so src/gantrymq/kernel/_native.c src/gantrymq/kernel/_native.html
+	@find src tests fuzz bench tools -name __pycache__ -type d -prune -exec rm -rf {} +
+
+system-packages:
+	@tools/system_packages.sh
+
+.venv/bin/python:
+	@tools/make_environment.sh
+
+$(locked): requirements.lock | .venv/bin/python
+	@echo "environment: installing what requirements.lock pins"
+	@$(python) -m pip install -q --require-hashes -r requirements.lock
+	@touch $@
+
+$(installed): $(locked) pyproject.toml setup.py $(kernel_sources)
+	@tools/install_package.sh
+	@touch $@
+
+.venv/.fuzz: fuzz/requirements.lock $(locked)
+	@$(python) -m pip install -q --only-binary :all: --require-hashes -r fuzz/requirements.lock 2>/dev/null \
+	    || echo "fuzz: atheris cannot be had here, so the built-in engine is used"
+	@touch $@
+
+build/uv/bin/uv: | .venv/bin/python
+	@$(python) -m venv build/uv
+	@build/uv/bin/python -m pip install -q uv

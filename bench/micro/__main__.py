@@ -1,0 +1,5 @@
+"""`python -m bench.micro` is `python bench/micro/run.py`."""
+
+from bench.micro.run import main
+
+main()

@@ -1,0 +1,164 @@
+"""The cases: each makes its input once and returns a round of work and its number of messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from bench.micro.input import (
+    BATCH,
+    BORN_HOST,
+    DELAYS_MS,
+    NOW_MS,
+    batch_sends,
+    binary_sends,
+    make_lane,
+    single_sends,
+    stored_log,
+)
+
+from gantrymq.limits import FRAME_BYTES_MAX
+
+if TYPE_CHECKING:
+    from gantrymq.kernel.interface import Kernel
+
+COUNT = 512
+"""Messages a round: about what a busy connection has in its receive buffer."""
+MANY = 10**9
+BYTES_MAX = 2**29
+DEFAULT_COLUMNS = (
+    "topic", "queue_id", "queue_offset", "store_timestamp", "born_timestamp", "tags", "keys",
+    "body", "properties",
+)  # fmt: skip
+NARROW_COLUMNS = ("body", "queue_offset")
+
+
+class Work(NamedTuple):
+    """One round and what it handles."""
+
+    run: Callable[[], object]
+    messages: int
+
+
+Case: TypeAlias = Callable[["Kernel"], Work]
+
+
+def _append(kernel: Kernel, stream: bytes, messages: int) -> Work:
+    lane = make_lane(kernel)
+    log = bytearray(400 * messages + 8)
+
+    def run() -> None:
+        done = lane.append(stream, 0, len(stream), log, 0, len(log), 0, BORN_HOST, NOW_MS)
+        if done.messages != messages:
+            raise RuntimeError(f"the lane stopped early: {done.stop!r}")
+
+    return Work(run, messages)
+
+
+def append_json(kernel: Kernel) -> Work:
+    """Decode, store and answer single sends with JSON headers."""
+    return _append(kernel, single_sends(COUNT), COUNT)
+
+
+def append_binary(kernel: Kernel) -> Work:
+    """The same with binary headers."""
+    return _append(kernel, binary_sends(COUNT), COUNT)
+
+
+def append_batch(kernel: Kernel) -> Work:
+    """The same with batches of 32."""
+    return _append(kernel, batch_sends(COUNT // BATCH), COUNT)
+
+
+def split_frames(kernel: Kernel) -> Work:
+    """Find the frames in a receive buffer."""
+    stream = single_sends(COUNT)
+    return Work(lambda: kernel.split_frames(stream, 0, len(stream), FRAME_BYTES_MAX), COUNT)
+
+
+def _decode(kernel: Kernel, stream: bytes) -> Work:
+    frames, _end = kernel.split_frames(stream, 0, len(stream), FRAME_BYTES_MAX)
+
+    def run() -> None:
+        for frame in frames:
+            kernel.decode_request(stream, frame)
+
+    return Work(run, len(frames))
+
+
+def decode_request_json(kernel: Kernel) -> Work:
+    """Decode requests one by one, into values."""
+    return _decode(kernel, single_sends(COUNT))
+
+
+def decode_request_binary(kernel: Kernel) -> Work:
+    """The same with binary headers."""
+    return _decode(kernel, binary_sends(COUNT))
+
+
+def encode_record(kernel: Kernel) -> Work:
+    """Write records one by one, from values."""
+    log = stored_log(kernel, 1)
+    record, size = kernel.decode_record(log, 0, len(log), True)
+    target = bytearray((size + 8) * COUNT)
+
+    def run() -> None:
+        position = 0
+        for _ in range(COUNT):
+            position = kernel.encode_record(target, position, len(target), record)
+
+    return Work(run, COUNT)
+
+
+def dispatch(kernel: Kernel) -> Work:
+    """Build consume queue units and index keys."""
+    log = stored_log(kernel, COUNT)
+    return Work(lambda: kernel.dispatch_records(log, 0, len(log), 0, False, MANY, DELAYS_MS), COUNT)
+
+
+def scan_without_crc(kernel: Kernel) -> Work:
+    """Walk over the log."""
+    log = stored_log(kernel, COUNT)
+    return Work(lambda: kernel.scan_records(log, 0, len(log), 0, False, MANY), COUNT)
+
+
+def scan_with_crc(kernel: Kernel) -> Work:
+    """Walk over the log and check every body."""
+    log = stored_log(kernel, COUNT)
+    return Work(lambda: kernel.scan_records(log, 0, len(log), 0, True, MANY), COUNT)
+
+
+def _columns(kernel: Kernel, names: tuple[str, ...]) -> Work:
+    log = stored_log(kernel, COUNT)
+    return Work(
+        lambda: kernel.scan_columns(log, 0, len(log), 0, False, names, (), MANY, BYTES_MAX), COUNT
+    )
+
+
+def columns_default(kernel: Kernel) -> Work:
+    """The columns that a table has when nobody chooses."""
+    return _columns(kernel, DEFAULT_COLUMNS)
+
+
+def columns_narrow(kernel: Kernel) -> Work:
+    """Bodies and queue offsets only."""
+    return _columns(kernel, NARROW_COLUMNS)
+
+
+def match_tags(kernel: Kernel) -> Work:
+    """Search a consume queue for a tag that is nowhere: the whole queue is read."""
+    log = stored_log(kernel, COUNT)
+    runs = kernel.dispatch_records(log, 0, len(log), 0, False, MANY, DELAYS_MS).runs
+    queue = b"".join(run.units for run in runs)
+    wanted = [kernel.string_hash(b"TagB"), kernel.string_hash(b"TagC")]
+    return Work(lambda: kernel.match_tags(queue, 0, len(queue), wanted, MANY), COUNT)
+
+
+CASES: dict[str, Case] = {
+    case.__name__: case
+    for case in (
+        append_json, append_binary, append_batch, split_frames, decode_request_json,
+        decode_request_binary, encode_record, dispatch, scan_without_crc, scan_with_crc,
+        columns_default, columns_narrow, match_tags,
+    )
+}  # fmt: skip

@@ -1,0 +1,1 @@
+"""Header schemas by family of requests; `wire.registry` says which code has which."""

@@ -1,0 +1,99 @@
+"""A short run of every fuzz target, and proof that the runner notices what it is there for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fuzz import builtin, seeds
+from fuzz.targets import TARGETS
+from fuzz.twins import KERNELS, DisagreementError, agree, outcome
+
+from gantrymq.errors import ProtocolError, RecordError
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 2.0
+
+NAMES = ["frame", "header", "body", "properties", "batch", "record"]
+
+
+def test_the_targets_are_these() -> None:
+    assert sorted(TARGETS) == sorted(seeds.SEEDS) == sorted(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_bad_input_only_raises_what_it_may(name: str) -> None:
+    inputs = seeds.for_target(name)
+    report = builtin.fuzz(name, TARGETS[name], inputs, seconds=SECONDS, seed=1)
+    assert [finding.what for finding in report.findings] == []
+    assert inputs
+    assert report.executions > len(inputs)
+    assert report.corpus > len(inputs)
+
+
+def test_a_disagreement_is_not_an_allowed_error() -> None:
+    def complain(field: str) -> None:
+        raise RecordError(field, "wrong")
+
+    one, other = outcome(lambda: complain("a")), outcome(lambda: complain("b"))
+    assert agree("same", [one, one]) == one
+    with pytest.raises(DisagreementError):
+        agree("different", [one, other])
+    assert not issubclass(DisagreementError, ProtocolError)
+    with pytest.raises(ZeroDivisionError):
+        outcome(lambda: 1 // 0)
+
+
+def test_every_kernel_is_compared() -> None:
+    assert "readable" in {each.KERNEL_NAME for each in KERNELS}
+
+
+PLANTED = """
+import os, signal, sys, time
+from fuzz import builtin, run, seeds, targets
+
+def planted(data):
+    if b"!" not in data:
+        return "fine"
+    {deed}
+
+targets.TARGETS["planted"] = planted
+seeds.SEEDS["planted"] = lambda: [b"a seed"]
+builtin.FINDINGS_MAX = 1  # one is enough
+run.STUCK_SECONDS_MAX = 2
+sys.exit(run.main(["planted", "--seconds", "20", "--engine", "builtin", "--crashes", {folder!r}]))
+"""
+
+DEEDS = {
+    "another error": ("raise IndexError('planted')", "crash", "IndexError: planted"),
+    "a hang": ("while True: pass", "hang", "more than 1.0 s in planted"),
+    "memory": ("return str(bytearray(1 << 33))", "crash", "MemoryError"),
+    "a dead process": ("os.kill(os.getpid(), signal.SIGSEGV)", "crash", "died with status -11"),
+    "stuck": (
+        "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM]); time.sleep(60)",
+        "hang",
+        "stuck for 2 s",
+    ),
+}
+
+
+@pytest.mark.parametrize(("deed", "kind", "what"), DEEDS.values(), ids=DEEDS.keys())
+def test_the_runner_notices(deed: str, kind: str, what: str, tmp_path: Path) -> None:
+    """A change that puts a `!` into the input comes soon; what the target does then is noticed."""
+    program = PLANTED.format(deed=deed, folder=str(tmp_path / "found"))
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 1, done.stderr
+    assert f"{kind}{'es' if kind == 'crash' else 's'} 1" in done.stdout
+    (text,) = (tmp_path / "found").glob("*.txt")
+    assert text.name.startswith(f"planted-{kind}-")
+    assert what in text.read_text(encoding="utf-8")
+    assert b"!" in text.with_suffix("").read_bytes()

@@ -1,0 +1,50 @@
+"""Both twins of the kernel for every kernel test, and no silence about a missing one.
+
+A run without the compiled kernel fails (`tests/unit/kernel/test_choice.py`), for it would test half
+of what it says. `GANTRYMQ_ALLOW_READABLE=1` allows it, and the head of the run then says so.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gantrymq.kernel import available
+from gantrymq.kernel import kernel as chosen
+
+if TYPE_CHECKING:
+    from gantrymq.kernel.interface import Kernel
+
+KERNELS: dict[str, Kernel] = {each.KERNEL_NAME: each for each in available()}
+"""By name, the readable one first."""
+
+
+@pytest.fixture(params=KERNELS.values(), ids=list(KERNELS))
+def kernel(request: pytest.FixtureRequest) -> Kernel:
+    """Give a test each kernel in turn."""
+    each: Kernel = request.param
+    return each
+
+
+def readable_allowed() -> bool:
+    """Say whether a run on the readable kernel alone is wanted."""
+    return os.environ.get("GANTRYMQ_ALLOW_READABLE") == "1"
+
+
+def kernel_problem() -> str | None:
+    """Return why this run does not test both kernels, or None."""
+    if "compiled" in KERNELS:
+        return None
+    return (
+        "the compiled kernel is missing: `make setup` builds it"
+        " (GANTRYMQ_ALLOW_READABLE=1 goes without)"
+    )
+
+
+def header_line() -> str:
+    """Return what the head of a run says of the kernels."""
+    line = f"kernels: {', '.join(KERNELS)}; chosen: {chosen.KERNEL_NAME}"
+    problem = kernel_problem()
+    return f"{line} -- {problem}" if problem else line

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Runs every check, goes on after one that fails, and ends with a summary whose last line is pytest's own.
+# Arguments go to pytest.
+set -uo pipefail
+
+python=.venv/bin/python
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+names=() results=() seconds=()
+
+run() {
+    local name=$1 start=$SECONDS
+    shift
+    printf '\n== %s\n' "$name"
+    if "$@"; then results+=(ok); else results+=(FAILED); fi
+    names+=("$name")
+    seconds+=($((SECONDS - start)))
+}
+
+# pytest's closing line ("5 passed in 0.12s") is held back for the summary.
+closing='(passed|failed|error|errors|skipped|deselected|no tests ran).* in [0-9.]+s'
+tests() {
+    local colour=no
+    [ ! -t 1 ] || colour=yes
+    "$python" -m pytest -n "${PYTEST_WORKERS:-2}" --color="$colour" "$@" 2>&1 | tee "$log" |
+        grep --line-buffered -vE "$closing"
+    return "${PIPESTATUS[0]}"
+}
+
+kernel=$("$python" -c 'import logging; logging.disable()
+from gantrymq.kernel import kernel; print(kernel.KERNEL_NAME)') || exit 1
+if [ "$kernel" != compiled ]; then
+    if [ "${CI:-}" = true ]; then
+        echo "CI=true, and the kernel in use is the $kernel one: the compiled kernel must be built here" >&2
+        exit 1
+    fi
+    echo "no compiled kernel: testing the readable one alone (GANTRYMQ_ALLOW_READABLE=1)"
+    export GANTRYMQ_ALLOW_READABLE=1
+fi
+
+run "ruff check" "$python" -m ruff check --quiet --output-format concise
+run "ruff format" "$python" -m ruff format --check --quiet
+run "mypy" "$python" -m mypy
+run "pytest" tests "$@"
+
+printf '\n== summary (kernel: %s)\n' "$kernel"
+status=0
+for index in "${!names[@]}"; do
+    printf '   %-12s %-6s %4d s\n' "${names[index]}" "${results[index]}" "${seconds[index]}"
+    [ "${results[index]}" = ok ] || status=1
+done
+grep -E "$closing" "$log" | tail -n 1
+exit "$status"
