@@ -68,10 +68,10 @@ fuzz: $(installed) .venv/.fuzz ## bad input for every parser, SECONDS=600 for ea
 
 coverage: $(installed) ## branch coverage; model and wire must have 95 %
 	@rm -f .coverage .coverage.*
-	@$(python) -m coverage run -m pytest -q -p no:xdist
-	@$(python) -m coverage combine -q
-	@$(python) -m coverage report
-	@$(python) -m coverage report --include='src/gantrymq/model/*,src/gantrymq/wire/*' --fail-under=95 | tail -n 1
+	@status=0; $(python) -m coverage run -m pytest -q -p no:xdist || status=$$?; \
+	$(python) -m coverage combine -q && $(python) -m coverage report && \
+	echo "of model and wire, in per cent:" && $(python) -m coverage report --format=total \
+	    --include='src/gantrymq/model/*,src/gantrymq/wire/*' --fail-under=95 && exit $$status
 
 lock: build/uv/bin/uv ## pin what .venv holds; UPGRADE=1 takes newer versions
 	@build/uv/bin/uv pip compile -q pyproject.toml --group dev $(if $(UPGRADE),--upgrade) \

@@ -55,7 +55,8 @@ if [ ! -e "$policy" ] && printf '#!/bin/sh\nexit 101\n' >"$policy" 2>/dev/null; 
 fi
 
 apt() {
-    apt-get -q -y -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@" >"$log" 2>&1 </dev/null
+    apt-get -q -y -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 -o Acquire::http::Timeout=30 \
+        "$@" >"$log" 2>&1 </dev/null
 }
 
 echo "system packages: refreshing the package lists"

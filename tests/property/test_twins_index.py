@@ -66,7 +66,9 @@ def index_files(draw: st.DrawFn) -> tuple[bytes, int, int]:
         body = draw(st.binary(min_size=room, max_size=room))
     else:
         numbers = draw(st.lists(st.integers(-1, 8), min_size=slots, max_size=slots))
-        body = bytes(room) if kind == "new" else struct.pack(f">{slots}i", *numbers).ljust(room, b"\0")
+        body = (
+            bytes(room) if kind == "new" else struct.pack(f">{slots}i", *numbers).ljust(room, b"\0")
+        )
     return header + body, slots, entries_max
 
 
@@ -117,8 +119,6 @@ LIMITS = near(1, 100, 500) | st.just(INT64_MAX)
 
 @given(UNITS | ORDERED | st.binary(max_size=90), st.data(), LIMITS, LIMITS)
 @example(UNIT.pack(INT64_MAX - 5, 100, 0) * 2, None, 0, INT64_MAX)
-def test_scan_units(
-    units: bytes, data: st.DataObject | None, log_end: int, log_limit: int
-) -> None:
+def test_scan_units(units: bytes, data: st.DataObject | None, log_end: int, log_limit: int) -> None:
     start, end = (0, len(units)) if data is None else data.draw(ranges(len(units)))
     check_agreement(lambda kernel: kernel.scan_units(units, start, end, log_end, log_limit))

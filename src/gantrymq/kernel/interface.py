@@ -332,12 +332,12 @@ class Kernel(Protocol):
     ) -> tuple[int, int, int]:
         """Walk the good units of a consume queue range.
 
-        The walk ends where less than a unit is left and before a unit with a negative log offset or
-        a size <= 0. Pre-blank units are passed over; any other unit also ends it when its log offset
-        is below the end of the message before it (`log_end` before the first), or not below
-        `log_limit`. All three are of 64 bits, `log_end` not negative. Returns the position behind
-        the last good unit, the log offset behind the last message among them (`log_end` if there is
-        none), and the last address in the extension among their tags codes (0 if there is none).
+        The walk ends where less than a unit is left, and before a unit with a negative log offset
+        or a size <= 0. Pre-blank units are passed over; any other unit also ends it when its log
+        offset is below the end of the message before it (`log_end` before the first), or not below
+        `log_limit`. Both are of 64 bits and not negative. Returns the position behind the last good
+        unit, the log offset behind the last message among them (`log_end` if there is none), and
+        the last address in the extension among their tags codes (0 if there is none).
         """
         ...
 

@@ -179,7 +179,9 @@ class Dispatch(NamedTuple):
     time.
     """
     multi: list[int]
-    """Positions of dispatched records with INNER_MULTI_DISPATCH, whose further queues Python must serve."""
+    """Positions of dispatched records with INNER_MULTI_DISPATCH, whose further queues Python must
+    serve.
+    """
 
 
 class QueueUnit(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import resource
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 from gantrymq.cli.main import main
 from gantrymq.kernel import kernel
 from gantrymq.version import VERSION
+from gantrymq.wire import frame
 
 START_SECONDS_MAX = 0.1
 """What nobody notices."""
@@ -37,6 +39,8 @@ def test_help_teaches(arguments: list[str], capsys: pytest.CaptureFixture[str]) 
     printed = capsys.readouterr()
     assert printed.out.startswith("usage: gantrymq")
     assert "first steps:" in printed.out
+    assert "import gantrymq.wire.frame as frame" in printed.out
+    assert inspect.getdoc(frame)
     assert "exit status: 0 success, 1 a failed operation, 2 bad usage" in printed.out
     assert printed.err == ""
 

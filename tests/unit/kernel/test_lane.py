@@ -555,8 +555,8 @@ class TestArguments:
                 "range: position=9 limit=8 do not lie within a buffer of 10 bytes",
             ),
             ({"born_host": b"123456789", "now_ms": -1}, "lane: born host has 9 bytes, not 8 or 20"),
-            ({"log_base": -1}, "lane: log_base and now_ms must not be negative"),
-            ({"now_ms": -1}, "lane: log_base and now_ms must not be negative"),
+            ({"log_base": -1}, "lane: log_base and now_ms must be between 0 and 2**62"),
+            ({"now_ms": -1}, "lane: log_base and now_ms must be between 0 and 2**62"),
         ],
     )
     def test_append(self, lane: SendLane, changes: dict[str, object], message: str) -> None:

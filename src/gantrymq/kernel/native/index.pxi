@@ -60,7 +60,7 @@ cdef void insert_key(uint8_t* file, int64_t slots, IndexHeader* h, const uint8_t
 
 
 def insert_keys(target, slots, entries_max, keys, start):
-    """Insert keys into the image of an index file; return the position behind the last one taken."""
+    """Insert keys into the image of an index file; return the position behind the last taken."""
     cdef View source = hold(keys, PyBUF_SIMPLE)
     cdef View file = hold(target, PyBUF_WRITABLE)
     cdef uint8_t* p = <uint8_t*>file.p

@@ -195,8 +195,8 @@ cdef class SendLane:
         cdef int state
         if len(born_host) not in (8, 20):
             raise InvalidValue(f"lane: born host has {len(born_host)} bytes, not 8 or 20")
-        if log_base < 0 or now_ms < 0:
-            raise InvalidValue("lane: log_base and now_ms must not be negative")
+        if not 0 <= log_base <= 4611686018427387904 or not 0 <= now_ms <= 4611686018427387904:
+            raise InvalidValue("lane: log_base and now_ms must be between 0 and 2**62")
         to.born_host = <const uint8_t*>PyBytes_AS_STRING(born_host)
         to.born_bytes = <int>len(born_host)
         to.log = <uint8_t*>target.p

@@ -36,7 +36,7 @@ _INT32_MAX: Final = 2**31 - 1
 def insert_keys(
     target: WritableBuffer, slots: int, entries_max: int, keys: Buffer, start: int
 ) -> int:
-    """Insert keys into the image of an index file; return the position behind the last one taken."""
+    """Insert keys into the image of an index file; return the position behind the last taken."""
     _check(target, slots, entries_max, keys, start)
     begin_ms, end_ms, begin, end, used, count = _HEADER.unpack_from(target, 0)
     count = max(count, 1)
@@ -70,9 +70,7 @@ def _seconds_between(begin_ms: int, stored_ms: int) -> int:
     return min((stored_ms - begin_ms) // 1000, _INT32_MAX)
 
 
-def _check(
-    target: WritableBuffer, slots: int, entries_max: int, keys: Buffer, start: int
-) -> None:
+def _check(target: WritableBuffer, slots: int, entries_max: int, keys: Buffer, start: int) -> None:
     if slots < 1 or entries_max < 1:
         raise InvalidValue("index: slots and entries must be positive")
     if len(target) < _HEADER.size + _SLOT.size * slots + _ENTRY.size * entries_max:

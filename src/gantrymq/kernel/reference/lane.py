@@ -155,8 +155,8 @@ class SendLane:
         check_room(log, position, limit)
         if len(born_host) not in {8, 20}:
             raise InvalidValue(f"lane: born host has {len(born_host)} bytes, not 8 or 20")
-        if log_base < 0 or now_ms < 0:
-            raise InvalidValue("lane: log_base and now_ms must not be negative")
+        if not 0 <= log_base <= _OFFSET_MAX or not 0 <= now_ms <= _OFFSET_MAX:
+            raise InvalidValue("lane: log_base and now_ms must be between 0 and 2**62")
         consumed, requests, messages, replies = start, 0, 0, bytearray()
         while True:
             send = self._ordinary_send(buffer, consumed, end, is_first=consumed == start)
