@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 KERNELS = available()
+if len(KERNELS) < 2 and os.environ.get("GANTRYMQ_ALLOW_READABLE") != "1":
+    raise RuntimeError("no compiled kernel to compare with: `make setup` builds it")
 
 
 class DisagreementError(Exception):

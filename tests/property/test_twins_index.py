@@ -8,7 +8,8 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from hypothesis import example, given, strategies as st
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from gantrymq.errors import GantryError
 from gantrymq.kernel.values import PRE_BLANK_SIZE
