@@ -15,6 +15,8 @@ from gantrymq.kernel.values import Frame, Record
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gantrymq.kernel.interface import Kernel, SendLane
+
 # Section 3.8 of the store's fact sheet, byte for byte as Apache 4.9.7 writes it.
 GOLDEN_RECORD_BYTES = bytes.fromhex(
     "0000007ADAA320A73610A6860000000300000000000000000000000700000000000003E8000000000000018BCFE56800"
@@ -181,3 +183,22 @@ def inner_message(
     total = 22 + len(body) + len(own_properties)
     head = struct.pack(">iiiii", total, magic, crc, flag, len(body))
     return head + body + struct.pack(">h", len(own_properties)) + own_properties
+
+
+STORE_HOST = bytes([127, 0, 0, 1]) + struct.pack(">i", 10911)
+BORN_HOST = bytes([10, 0, 0, 1]) + struct.pack(">i", 12345)
+BODY_MAX = 1000
+
+
+def make_lane(kernel: Kernel, **changes: object) -> SendLane:
+    """Return a send lane with the settings of most tests, and some changed."""
+    settings: dict[str, object] = {
+        "store_host": STORE_HOST,
+        "cluster": b"DefaultCluster",
+        "region": b"DefaultRegion",
+        "trace_on": True,
+        "version": 407,
+        "body_bytes_max": BODY_MAX,
+        "policy_names": [b"DELAY", b"TRAN_MSG"],
+    } | changes
+    return kernel.SendLane(**settings)  # type: ignore[arg-type]

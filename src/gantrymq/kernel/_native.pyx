@@ -4,20 +4,18 @@
 The meaning of every function is in `interface.py`; the readable form is in `reference/`. This file only
 joins the parts, lowest first, into one extension module, so that the C compiler can inline across them:
 
-    native/bytes.pxi     big-endian numbers, CRC, UTF-8, Java's string hash, growing buffers, ranges
-    native/frames.pxi    where frames begin and end
-    native/json.pxi      a strict JSON cursor for headers
-    native/requests.pxi  the four hot requests from either header codec
-    native/replies.pxi   their replies
-    native/records.pxi   stored messages: encode, decode, walk
-    native/dispatch.pxi  consume queue units, index keys, tag matching
-    native/index.pxi     index files, the walk over consume queue units
-    native/columns.pxi   records as Arrow columns
-    native/topics.pxi    which topics are open, and the next offset of each queue
-    native/sends.pxi     one send: checked, written, answered
-    native/lane.pxi      the send lane: frames in, records and replies out
+    numbers, crc, text, buffers   bytes as numbers and text; growing output; checked ranges
+    frames                        where frames begin and end
+    json, headers, requests       the four hot requests from either header codec
+    replies                       their replies
+    records                       stored messages: encode, decode, walk
+    properties, hashing, queue_runs, dispatch, tags, index
+                                  consume queue units, index keys, tag matching
+    columns                       records as Arrow columns
+    topics, sends, lane           the send lane: frames in, records and replies out
 
-Every loop over bytes runs without the GIL; Python objects are touched only before and after.
+Loops over a range, a frame or a file run without the GIL; Python objects are touched before and
+after them.
 """
 
 from cpython.buffer cimport (
@@ -28,6 +26,8 @@ from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memchr, memcmp, memcpy, memset
+
+from os import urandom
 
 from gantrymq.errors import InvalidValue, ProtocolError, RecordError
 from gantrymq.kernel.values import (
@@ -55,13 +55,21 @@ cdef object make = tuple.__new__
 cdef tuple STOPS = tuple(Stop)
 cdef tuple LANE_STOPS = tuple(LaneStop)
 
-include "native/bytes.pxi"
+include "native/numbers.pxi"
+include "native/crc.pxi"
+include "native/text.pxi"
+include "native/buffers.pxi"
 include "native/frames.pxi"
 include "native/json.pxi"
+include "native/headers.pxi"
 include "native/requests.pxi"
 include "native/replies.pxi"
 include "native/records.pxi"
+include "native/properties.pxi"
+include "native/hashing.pxi"
+include "native/queue_runs.pxi"
 include "native/dispatch.pxi"
+include "native/tags.pxi"
 include "native/index.pxi"
 include "native/columns.pxi"
 include "native/topics.pxi"

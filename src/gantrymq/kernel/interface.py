@@ -5,9 +5,10 @@ same tests run both and the same bytes must give the same result or the same err
 
 Rules that hold for every function:
 
-- A `Buffer` is anything with the buffer protocol and contiguous bytes. `start` and `end` (or
-  `position`) must satisfy `0 <= start <= end <= len(buffer)`; otherwise `InvalidValue` is raised.
-  Nothing outside is read.
+- A `Buffer` is anything with the buffer protocol and consecutive bytes, writable where it is
+  written to. `start` and `end` (or `position`) must satisfy `0 <= start <= end <= len(buffer)`.
+  Nothing outside is read. `log_base`, the log offset of `buffer[0]`, is between 0 and 2**62, or -1
+  where it is not known. Anything else is `InvalidValue`.
 - A buffer is held only while the call runs. Only `SendLane` keeps state, and the task that owns it
   is the only one that may call it.
 - Text is UTF-8. Where a hash or a column needs characters, invalid bytes count as U+FFFD, one for
@@ -55,7 +56,9 @@ class SendLane(Protocol):
     - the properties to be stored are at most 32767 bytes;
     - a batch (field `batch`/`m` is true) is well-formed as `wire/batch.py` describes, has 1 to
       65536 messages with bodies of at least a byte, and its request has at most 16 properties that
-      count.
+      count, in at most 1024 bytes: every message gets them;
+    - with `refuses_extra_fields`, as access control wants it, the header has no field beyond the
+      fourteen of its code.
 
     Stored properties of a single message: the entries that count, in their order, without WAIT and
     without CLUSTER, then CLUSTER; joined by 0x02, none at the end. Of a message in a batch: its own
@@ -64,12 +67,14 @@ class SendLane(Protocol):
     with those inside a batch.
 
     A run stops with `LaneStop.LOG_FULL` when the record, or the whole batch, needs more than `limit
-    - position - 8` bytes. A frame that is no frame (see `split_frames`) raises ProtocolError only
-    if it comes first in the range; otherwise the run ends before it with `LaneStop.POLICY`.
+    - position - 8` bytes, and with `LaneStop.POLICY` when not even `limit - 8` would do: no file is
+    large enough, and rolling would not help. A frame that is no frame (see `split_frames`) raises
+    ProtocolError only if it comes first in the range; otherwise the run ends before it with
+    `LaneStop.POLICY`.
 
     A reply is a SUCCESS response in the request's header codec with `msgId` (ids of a batch joined
     by `,`), `queueId`, `queueOffset` (of the first), TRACE_ON, MSG_REGION, as `encode_send_reply`
-    makes it.
+    makes it. There is no `transactionId`: only half messages need it, and they are not ordinary.
     """
 
     def __init__(
@@ -82,6 +87,7 @@ class SendLane(Protocol):
         version: int,
         body_bytes_max: int,
         policy_names: Sequence[bytes],
+        refuses_extra_fields: bool = False,
     ) -> None: ...
 
     def open_topic(self, topic: bytes, next_offsets: Sequence[int]) -> None:

@@ -12,12 +12,16 @@ from gantrymq.errors import InvalidValue, ProtocolError
 from gantrymq.kernel.values import LaneStop, Record, SendRun
 from gantrymq.limits import FRAME_BYTES_MAX
 from support.samples import (
+    BODY_MAX,
+    BORN_HOST,
     IPV6_HOST,
     LONG_NAMES,
+    STORE_HOST,
     binary_request,
     frame,
     inner_message,
     json_request,
+    make_lane,
     properties,
     pull_fields,
     send_fields,
@@ -28,24 +32,8 @@ if TYPE_CHECKING:
 
     from gantrymq.kernel.interface import Kernel, SendLane
 
-STORE_HOST = bytes([127, 0, 0, 1]) + struct.pack(">i", 10911)
-BORN_HOST = bytes([10, 0, 0, 1]) + struct.pack(">i", 12345)
 LOG_BASE = 1 << 40
 NOW = 1700000000123
-BODY_MAX = 1000
-
-
-def make_lane(kernel: Kernel, **changes: object) -> SendLane:
-    settings: dict[str, object] = {
-        "store_host": STORE_HOST,
-        "cluster": b"DefaultCluster",
-        "region": b"DefaultRegion",
-        "trace_on": True,
-        "version": 407,
-        "body_bytes_max": BODY_MAX,
-        "policy_names": [b"DELAY", b"TRAN_MSG"],
-    } | changes
-    return kernel.SendLane(**settings)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -295,16 +283,16 @@ class TestStops:
         size = append(lane, send()).run.log_position
         fits = append(lane, send(), room=size + 8)
         assert fits.run.stop is LaneStop.DRAINED
-        full = append(lane, send(), room=size + 7)
-        assert full.run == SendRun(0, 0, 0, 0, b"", LaneStop.LOG_FULL)
-        assert not any(full.log)
+        never = append(lane, send(), room=size + 7)
+        assert never.run == SendRun(0, 0, 0, 0, b"", LaneStop.POLICY)  # rolling would not help
+        assert not any(never.log)
         second = append(lane, send() + send(), room=2 * size + 7)
         assert (second.run.requests, second.run.stop) == (1, LaneStop.LOG_FULL)
         assert lane.next_offsets(b"TopicTest") == [3, 100]
         assert len(stored(kernel, second)) == 1
 
     def test_no_room_at_all(self, lane: SendLane) -> None:
-        assert append(lane, send(), room=0).run.stop is LaneStop.LOG_FULL
+        assert append(lane, send(), room=0).run.stop is LaneStop.POLICY
 
     def test_policy_comes_before_a_full_log(self, lane: SendLane) -> None:
         assert append(lane, send(i="DELAY\x011"), room=5).run.stop is LaneStop.POLICY
@@ -380,10 +368,12 @@ class TestBatches:
         raw = batch(*[inner_message(b"%d" % n) for n in range(10)])
         size = append(lane, raw).run.log_position
         assert append(lane, raw, room=size + 8).run.messages == 10
-        full = append(lane, raw, room=size + 7)
-        assert full.run == SendRun(0, 0, 0, 0, b"", LaneStop.LOG_FULL)
-        assert not any(full.log)
-        assert stored(kernel, full) == []
+        never = append(lane, raw, room=size + 7)
+        assert never.run == SendRun(0, 0, 0, 0, b"", LaneStop.POLICY)
+        assert not any(never.log)
+        full = append(lane, send() + raw, room=size + 100)
+        assert (full.run.requests, full.run.stop) == (1, LaneStop.LOG_FULL)
+        assert len(stored(kernel, full)) == 1
 
     def test_a_bad_end_spoils_the_whole(self, lane: SendLane) -> None:
         done = append(lane, batch(inner_message(b"a"), inner_message(b"b")[:-1]))

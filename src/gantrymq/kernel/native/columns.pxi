@@ -229,10 +229,10 @@ def scan_columns(buffer, start, end, log_base, verify_crc, names, topics, rows_m
     """Return the chosen columns of the records in a range."""
     cdef View view = reading(buffer, start, end)
     cdef int64_t stop = end
-    cdef int64_t c_log_base = log_base
+    cdef int64_t c_log_base = checked_base(log_base)
     cdef bint verify = bool(verify_crc)
-    cdef int64_t topic_count = len(topics)
     cdef list topic_list = list(topics)
+    cdef int64_t topic_count = len(topic_list)
     cdef int64_t c_rows_max
     cdef int64_t c_bytes_max
     cdef Col[C_COUNT] cols
@@ -242,6 +242,7 @@ def scan_columns(buffer, start, end, log_base, verify_crc, names, topics, rows_m
     cdef bint parse
     cdef int i
     cdef dict result = {}
+    names = tuple(names)
     for name in names:
         if name not in COLUMN_NAMES:
             raise InvalidValue(f"columns: {name!r} is not one of {', '.join(COLUMN_NAMES)}")

@@ -1,169 +1,4 @@
-# What is built from records: consume queue units, index keys; and tags matched against units.
-
-cdef struct Properties:
-    Slice tags
-    Slice keys
-    Slice unique_key
-    Slice delay
-    bint multi
-
-
-cdef inline bint next_entry(const uint8_t** at, const uint8_t* end, Slice* name, Slice* content) noexcept nogil:
-    """The next property that counts: one with a name and a value."""
-    cdef const uint8_t* p = at[0]
-    cdef const uint8_t* stop
-    cdef const uint8_t* middle
-    while p < end:
-        stop = <const uint8_t*>memchr(p, 2, <size_t>(end - p))
-        if stop == NULL:
-            stop = end
-        middle = <const uint8_t*>memchr(p, 1, <size_t>(stop - p))
-        if middle != NULL and middle > p and middle + 1 < stop:
-            name.p = p
-            name.n = middle - p
-            content.p = middle + 1
-            content.n = stop - middle - 1
-            content.there = True
-            at[0] = stop + 1
-            return True
-        p = stop + 1
-    at[0] = p
-    return False
-
-
-cdef void read_properties(const uint8_t* p, int64_t n, Properties* out) noexcept nogil:
-    cdef const uint8_t* at = p
-    cdef const uint8_t* end = p + n
-    cdef Slice name
-    cdef Slice content
-    memset(out, 0, sizeof(Properties))
-    while next_entry(&at, end, &name, &content):
-        if name.n == 4:
-            if memcmp(name.p, b"TAGS", 4) == 0:
-                out.tags = content
-            elif memcmp(name.p, b"KEYS", 4) == 0:
-                out.keys = content
-        elif name.n == 8:
-            if memcmp(name.p, b"UNIQ_KEY", 8) == 0:
-                out.unique_key = content
-        elif name.n == 5:
-            if memcmp(name.p, b"DELAY", 5) == 0:
-                out.delay = content
-        elif name.n == 20:
-            if memcmp(name.p, b"INNER_MULTI_DISPATCH", 20) == 0:
-                out.multi = True
-
-
-# -- runs of units -------------------------------------------------------------------------------------------
-
-cdef struct Run:
-    const uint8_t* topic
-    int32_t topic_bytes
-    int32_t queue_id
-    uint32_t hash
-    int64_t first_offset
-    int64_t last_offset
-    int64_t last_log_offset
-    int32_t last_size
-    int64_t last_store_timestamp
-    Out units
-
-
-cdef struct Runs:
-    Run* runs
-    int64_t count
-    int64_t room
-    int64_t* slots          # index of a queue's newest run, or -1
-    int64_t slot_count      # a power of two
-
-
-cdef inline uint32_t name_hash(const uint8_t* p, int64_t n, uint32_t seed) noexcept nogil:
-    """FNV-1a: spreads topic names over a table; seen by nobody outside."""
-    cdef uint32_t h = 2166136261u ^ (seed * 16777619u)
-    cdef int64_t i
-    for i in range(n):
-        h = (h ^ p[i]) * 16777619u
-    return h
-
-
-cdef bint rehash(Runs* all, int64_t slot_count) noexcept nogil:
-    cdef int64_t* slots = <int64_t*>malloc(<size_t>slot_count * sizeof(int64_t))
-    cdef int64_t i
-    cdef int64_t slot
-    cdef Run* run
-    cdef Run* other
-    if slots == NULL:
-        return False
-    for i in range(slot_count):
-        slots[i] = -1
-    for i in range(all.count):
-        run = &all.runs[i]
-        slot = run.hash & (slot_count - 1)
-        while slots[slot] >= 0:
-            other = &all.runs[slots[slot]]
-            if (other.hash == run.hash and other.queue_id == run.queue_id
-                    and other.topic_bytes == run.topic_bytes
-                    and memcmp(other.topic, run.topic, <size_t>run.topic_bytes) == 0):
-                break
-            slot = (slot + 1) & (slot_count - 1)
-        slots[slot] = i
-    free(all.slots)
-    all.slots = slots
-    all.slot_count = slot_count
-    return True
-
-
-cdef Run* run_for(Runs* all, Rec* r) noexcept nogil:
-    """The run that this record continues, made if there is none; NULL when there is no memory."""
-    cdef uint32_t h = name_hash(r.topic, r.topic_bytes, <uint32_t>r.queue_id)
-    cdef int64_t slot
-    cdef Run* run
-    cdef Run* grown
-    if all.count * 2 >= all.slot_count and not rehash(all, all.slot_count * 2 if all.slot_count else 64):
-        return NULL
-    slot = h & (all.slot_count - 1)
-    while all.slots[slot] >= 0:
-        run = &all.runs[all.slots[slot]]
-        if (run.hash == h and run.queue_id == r.queue_id and run.topic_bytes == r.topic_bytes
-                and memcmp(run.topic, r.topic, <size_t>r.topic_bytes) == 0):
-            if r.queue_offset > run.last_offset and r.queue_offset - 1 == run.last_offset:
-                return run
-            break
-        slot = (slot + 1) & (all.slot_count - 1)
-    if all.count == all.room:
-        grown = <Run*>realloc(all.runs, <size_t>(all.room * 2 + 16) * sizeof(Run))
-        if grown == NULL:
-            return NULL
-        all.runs = grown
-        all.room = all.room * 2 + 16
-    run = &all.runs[all.count]
-    memset(run, 0, sizeof(Run))
-    run.topic = r.topic
-    run.topic_bytes = r.topic_bytes
-    run.queue_id = r.queue_id
-    run.hash = h
-    run.first_offset = r.queue_offset
-    all.slots[slot] = all.count
-    all.count += 1
-    return run
-
-
-cdef bint add_unit(Runs* all, Rec* r, int64_t tags_code) noexcept nogil:
-    cdef Run* run = run_for(all, r)
-    cdef uint8_t* at
-    if run == NULL or not ensure(&run.units, 20):
-        return False
-    at = run.units.data + run.units.size
-    store64(at, <uint64_t>r.log_offset)
-    store32(at + 8, <uint32_t>r.size)
-    store64(at + 12, <uint64_t>tags_code)
-    run.units.size += 20
-    run.last_offset = r.queue_offset
-    run.last_log_offset = r.log_offset
-    run.last_size = r.size
-    run.last_store_timestamp = r.store_timestamp
-    return True
-
+# What is built from records: consume queue units and index keys.
 
 cdef int64_t tags_code_of(Rec* r, Properties* properties, const int64_t* delays, int64_t levels) noexcept nogil:
     cdef int32_t level
@@ -279,10 +114,11 @@ def dispatch_records(buffer, start, end, log_base, verify_crc, records_max, dela
     """Build consume queue units and index keys from a range."""
     cdef View view = reading(buffer, start, end)
     cdef int64_t stop = end
-    cdef int64_t c_log_base = log_base
+    cdef int64_t c_log_base = checked_base(log_base)
     cdef bint verify = bool(verify_crc)
     cdef int64_t most
-    cdef int64_t levels = len(delays_ms)
+    cdef list delay_list = list(delays_ms)
+    cdef int64_t levels = len(delay_list)
     cdef int64_t* delays = NULL
     cdef Building b
     cdef int64_t i
@@ -295,7 +131,9 @@ def dispatch_records(buffer, start, end, log_base, verify_crc, records_max, dela
         if delays == NULL:
             raise MemoryError
         for i in range(levels):
-            delays[i] = delays_ms[i]
+            if not 0 <= delay_list[i] <= 4611686018427387904:
+                raise InvalidValue("dispatch: delays must be between 0 and 2**62")
+            delays[i] = delay_list[i]
         with nogil:
             build(&b, view.p, stop, c_log_base, verify, most, delays, levels)
         if b.out_of_memory:
@@ -312,69 +150,3 @@ def dispatch_records(buffer, start, end, log_base, verify_crc, records_max, dela
         free(b.keys.data)
         free(b.multi.data)
         free(delays)
-
-
-# -- tag matching ---------------------------------------------------------------------------------------------
-
-cdef enum:
-    PRE_BLANK = 2147483647
-    EXT_ADDRESS = -2147483649
-
-
-cdef inline bint tag_matches(int64_t tags_code, const int32_t* hashes, int64_t n) noexcept nogil:
-    cdef int32_t low = <int32_t>(<uint64_t>tags_code & 0xFFFFFFFFu)
-    cdef int64_t i
-    if n == 0 or tags_code <= EXT_ADDRESS:
-        return True
-    for i in range(n):
-        if hashes[i] == low:
-            return True
-    return False
-
-
-def match_tags(buffer, start, end, hashes, matches_max):
-    """Return the units of a consume queue range whose tag matches, and the position scanned up to."""
-    cdef View view = reading(buffer, start, end)
-    cdef int64_t position = start
-    cdef int64_t stop = end
-    cdef int64_t n = len(hashes)
-    cdef int32_t* wanted = NULL
-    cdef int64_t most
-    cdef Out found
-    cdef int64_t i
-    cdef int32_t size
-    cdef bint ok = True
-    cdef uint8_t* p
-    cdef list units = []
-    if matches_max < 1:
-        raise InvalidValue("match: matches_max must be positive")
-    most = min(matches_max, 0x7FFFFFFFFFFFFFFF)
-    memset(&found, 0, sizeof(Out))
-    try:
-        wanted = <int32_t*>malloc(<size_t>(n + 1) * sizeof(int32_t))
-        if wanted == NULL:
-            raise MemoryError
-        for i in range(n):
-            wanted[i] = hashes[i]
-        with nogil:
-            while stop - position >= 20 and <int64_t>(found.size // 20) < most:
-                size = <int32_t>load32(view.p + position + 8)
-                if size <= 0:
-                    break
-                if size != PRE_BLANK and tag_matches(<int64_t>load64(view.p + position + 12), wanted, n):
-                    ok = ensure(&found, 20)
-                    if not ok:
-                        break
-                    put(&found, view.p + position, 20)
-                position += 20
-        if not ok:
-            raise MemoryError
-        for i in range(<int64_t>(found.size // 20)):
-            p = found.data + 20 * i
-            units.append(make(QueueUnit, (
-                <int64_t>load64(p), <int32_t>load32(p + 8), <int64_t>load64(p + 12),
-            )))
-        return units, position
-    finally:
-        free(wanted)
-        free(found.data)

@@ -52,11 +52,14 @@ def split_frames(buffer, start, end, frame_bytes_max):
     cdef View view = reading(buffer, start, end)
     cdef int64_t position = start
     cdef int64_t stop = end
-    cdef int64_t bytes_max = frame_bytes_max
+    cdef int64_t bytes_max
     cdef int64_t header
     cdef Split split
     cdef int state
     cdef list frames = []
+    if not 8 <= frame_bytes_max <= 2147483647:
+        raise InvalidValue("frames: frame_bytes_max must be between 8 and 2147483647")
+    bytes_max = frame_bytes_max
     while True:
         state = look_at_frame(view.p + position, stop - position, bytes_max, &split)
         if state != FRAME_WHOLE:

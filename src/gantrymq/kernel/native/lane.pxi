@@ -15,7 +15,8 @@ cdef class SendLane:
         memset(&self.lane, 0, sizeof(Lane))
 
     def __init__(
-        self, *, bytes store_host, bytes cluster, bytes region, trace_on, version, body_bytes_max, policy_names
+        self, *, bytes store_host, bytes cluster, bytes region, trace_on, version, body_bytes_max, policy_names,
+        refuses_extra_fields=False,
     ):
         cdef int64_t i
         cdef bytes name
@@ -43,6 +44,7 @@ cdef class SendLane:
         self.lane.region = <const uint8_t*>PyBytes_AS_STRING(self.region)
         self.lane.region_size = <size_t>len(region)
         self.lane.trace_on = bool(trace_on)
+        self.lane.refuses_extra_fields = bool(refuses_extra_fields)
         self.lane.version = version
         self.lane.body_bytes_max = min(body_bytes_max, 0x7FFFFFFF)
         self.lane.policy.names = <Slice*>calloc(<size_t>(len(self.policy_names) + 1), sizeof(Slice))
@@ -221,6 +223,9 @@ cdef class SendLane:
                     break
                 to.requests += 1
                 at += 4 + <int64_t>split.total
+        shrink(&self.lane.scratch)
+        shrink(&self.lane.properties)
+        shrink(&self.lane.sizes)
         if state == LANE_BAD_FRAME:
             raise frame_error(look, &split, FRAME_BYTES_MAX)
         if state == LANE_NO_MEMORY and to.requests == 0:
@@ -228,6 +233,8 @@ cdef class SendLane:
         if state == LANE_NO_MEMORY:
             # What was stored is answered; the frame that found no memory is Python's to try.
             state = LANE_POLICY
+        replies = taken(&self.lane.replies)
+        shrink(&self.lane.replies)
         return make(SendRun, (
-            at, to.position, to.requests, to.messages, taken(&self.lane.replies), LANE_STOPS[state],
+            at, to.position, to.requests, to.messages, replies, LANE_STOPS[state],
         ))

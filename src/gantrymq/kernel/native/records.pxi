@@ -186,8 +186,8 @@ cdef void check_host(object host, bint wide, str what) except *:
         raise InvalidValue(f"record: {what} host has {len(host)} bytes, its sysFlag asks for {want}")
 
 
-cdef void fill(NewRecord* r, object record) except *:
-    """Take a Record apart; every part is checked before it is used."""
+cdef tuple fill(NewRecord* r, object record):
+    """Take a Record apart, checked; what is returned keeps the parts alive."""
     cdef bytes born_host = record.born_host
     cdef bytes store_host = record.store_host
     cdef bytes topic = record.topic
@@ -213,7 +213,6 @@ cdef void fill(NewRecord* r, object record) except *:
         raise InvalidValue(f"record: topic of {len(topic)} bytes is over 32767")
     if len(properties) > 32767:
         raise InvalidValue(f"record: properties of {len(properties)} bytes are over 32767")
-    # The record keeps these bytes objects alive for as long as the caller's call runs.
     r.born_host = <const uint8_t*>PyBytes_AS_STRING(born_host)
     r.born_bytes = <int>len(born_host)
     r.store_host = <const uint8_t*>PyBytes_AS_STRING(store_host)
@@ -227,6 +226,7 @@ cdef void fill(NewRecord* r, object record) except *:
     measure(r)
     if r.size > 2147483647:
         raise InvalidValue(f"record: {r.size} bytes are over 2147483647")
+    return born_host, store_host, topic, properties, body
 
 
 def record_bytes(record):
@@ -242,7 +242,7 @@ def encode_record(target, position, limit, record):
     cdef int64_t at = position
     cdef int64_t stop = limit
     cdef NewRecord r
-    fill(&r, record)
+    cdef tuple parts = fill(&r, record)
     if r.size + 8 > stop - at:
         return -1
     with nogil:
@@ -305,7 +305,7 @@ def scan_records(buffer, start, end, log_base, verify_crc, records_max):
     cdef View view = reading(buffer, start, end)
     cdef int64_t position = start
     cdef int64_t stop = end
-    cdef int64_t base = log_base
+    cdef int64_t base = checked_base(log_base)
     cdef bint verify = bool(verify_crc)
     cdef int64_t most
     cdef int64_t records = 0
@@ -336,7 +336,7 @@ def find_record(buffer, start, end, log_base):
     cdef View view = reading(buffer, start, end)
     cdef int64_t position = start
     cdef int64_t last = end - 36
-    cdef int64_t base = log_base
+    cdef int64_t base = checked_base(log_base)
     cdef int64_t found = -1
     cdef const uint8_t* p
     cdef uint32_t magic

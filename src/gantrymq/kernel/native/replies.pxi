@@ -141,6 +141,11 @@ cdef void check_plain(bytes text, str what) except *:
         raise InvalidValue(f"reply: {what} must be printable ASCII without quotes")
 
 
+cdef void check_header_bytes(int64_t n) except *:
+    if n > 0xFFFFFF:
+        raise InvalidValue(f"reply: a header of {n} bytes is over 16777215")
+
+
 cdef void check_type(object serialize_type) except *:
     if serialize_type != 0 and serialize_type != 1:
         raise InvalidValue(f"reply: serialize type {serialize_type} is neither 0 nor 1")
@@ -175,6 +180,7 @@ def encode_send_reply(
         at = begin_send_reply(&out, kind, &reply, <size_t>PyBytes_GET_SIZE(message_ids))
         put(&out, PyBytes_AS_STRING(message_ids), <size_t>PyBytes_GET_SIZE(message_ids))
         end_send_reply(&out, at, kind, &reply)
+        check_header_bytes(<int64_t>out.size - 8)
         return taken(&out)
     finally:
         free(out.data)
@@ -241,6 +247,7 @@ def encode_pull_reply(
             &out, serialize_type, c_opaque, c_version, c_code, <const uint8_t*>PyBytes_AS_STRING(remark),
             <size_t>n, suggest, next_begin, least, most, 0,
         )
+        check_header_bytes(<int64_t>out.size - 8)
         if not 0 <= body_bytes <= 2147483647 - <int64_t>out.size + 4:
             raise InvalidValue("reply: a number is out of range")
         store32(out.data, load32(out.data) + <uint32_t>body_bytes)

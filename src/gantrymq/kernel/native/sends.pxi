@@ -7,7 +7,8 @@ cdef enum:
     LANE_BAD_FRAME = 3
     LANE_NO_MEMORY = 4
     LANE_TAKEN = 5
-    REQUEST_ENTRIES_MAX = 16
+    SHARED_ENTRIES_MAX = 16
+    SHARED_BYTES_MAX = 1024
     BATCH_MESSAGES_MOST = 65536
 
 
@@ -43,6 +44,7 @@ cdef struct Lane:
     bint trace_on
     int32_t version
     int64_t body_bytes_max
+    bint refuses_extra_fields
 
 
 # What a call has been given, and how far it has come.
@@ -107,9 +109,11 @@ cdef int check_batch_properties(Lane* lane, Slice* given) noexcept nogil:
     cdef Slice name
     cdef Slice content
     cdef int entries = 0
+    if given.n > SHARED_BYTES_MAX:
+        return LANE_POLICY
     while next_entry(&at, end, &name, &content):
         entries += 1
-        if entries > REQUEST_ENTRIES_MAX or is_named(&lane.policy, name.p, name.n):
+        if entries > SHARED_ENTRIES_MAX or is_named(&lane.policy, name.p, name.n):
             return LANE_POLICY
         if equals(name.p, name.n, b"WAIT", 4) and not says_true(content.p, content.n):
             return LANE_POLICY
@@ -202,7 +206,7 @@ cdef int take_single(Lane* lane, Ledger* to, Header* h, Send* send, Topic* topic
     r.properties_bytes = <int64_t>lane.properties.size
     measure(&r)
     if r.size + 8 > to.limit - to.position:
-        return LANE_LOG_FULL
+        return LANE_LOG_FULL if r.size + 8 <= to.limit else LANE_POLICY
     if not h.flag & 2:
         if not ensure(&lane.replies, send_reply_room(id_bytes, lane.region_size)):
             return LANE_NO_MEMORY
@@ -261,6 +265,8 @@ cdef int measure_batch(Lane* lane, Ledger* to, Header* h, Send* send, Slice* bod
         r.properties_bytes = (<int64_t*>lane.sizes.data)[count[0]]
         measure(&r)
         size[0] += r.size
+        if size[0] + 8 > to.limit:
+            return LANE_POLICY
         count[0] += 1
         p += step
     return state
@@ -335,6 +341,8 @@ cdef int take_frame(Lane* lane, Ledger* to, const uint8_t* p, Split* split) noex
     if not read_header(p + 8, split.header_bytes, split.serialize_type, &lane.scratch, &h):
         return LANE_POLICY
     if h.code == PULL or not read_send(&h, &send):
+        return LANE_POLICY
+    if h.extra and lane.refuses_extra_fields:
         return LANE_POLICY
     body.p = p + 8 + split.header_bytes
     body.n = <int64_t>split.total - 4 - split.header_bytes

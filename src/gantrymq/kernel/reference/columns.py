@@ -6,7 +6,7 @@ import struct
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.errors import InvalidValue
-from gantrymq.kernel.reference.bounds import check_range
+from gantrymq.kernel.reference.bounds import check_log_base, check_range
 from gantrymq.kernel.reference.properties import named
 from gantrymq.kernel.reference.records import Found, read_record
 from gantrymq.kernel.values import (
@@ -41,6 +41,7 @@ def scan_columns(
 ) -> Columns:
     """Return the chosen columns of the records in a range, walking as `scan_records` does."""
     check_range(buffer, start, end)
+    check_log_base(log_base)
     _check_arguments(names, rows_max, bytes_max)
     rows: list[Found] = []
     position, scanned, taken = start, 0, 0

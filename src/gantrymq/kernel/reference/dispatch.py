@@ -6,8 +6,8 @@ import struct
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.errors import InvalidValue
-from gantrymq.kernel.reference.bounds import check_range
-from gantrymq.kernel.reference.integers import parse_integer, wrap
+from gantrymq.kernel.reference.bounds import check_log_base, check_range
+from gantrymq.kernel.reference.integers import fits, parse_integer, wrap
 from gantrymq.kernel.reference.properties import named
 from gantrymq.kernel.reference.records import (
     Found,
@@ -37,6 +37,7 @@ _PREPARED: Final = 0x4
 _ROLLBACK: Final = 0xC
 _UNIT: Final = struct.Struct(">qiq")
 _KEY: Final = struct.Struct(">iqq")
+_DELAY_MS_MAX: Final = 2**62
 _DELAY_MS_UNKNOWN: Final = 1000
 """What Apache's schedule service takes for a level that it does not know."""
 _INT32_MIN: Final = -(2**31)
@@ -80,7 +81,11 @@ def dispatch_records(
 ) -> Dispatch:
     """Build consume queue units and index keys from a range, walking as `scan_records` does."""
     check_range(buffer, start, end)
+    check_log_base(log_base)
     check_records_max(records_max)
+    delays_ms = tuple(delays_ms)
+    if not all(0 <= delay <= _DELAY_MS_MAX for delay in delays_ms):
+        raise InvalidValue("dispatch: delays must be between 0 and 2**62")
     runs, keys, multi = _Runs(), bytearray(), list[int]()
     position, records, stop = start, 0, Stop.LIMIT
     while records < records_max or position == end:
@@ -134,6 +139,8 @@ def match_tags(
     check_range(buffer, start, end)
     if matches_max < 1:
         raise InvalidValue("match: matches_max must be positive")
+    if not all(fits(each, 32) for each in hashes):
+        raise InvalidValue("match: hashes must be 32-bit numbers")
     matches: list[QueueUnit] = []
     position = start
     while end - position >= UNIT_BYTES and len(matches) < matches_max:

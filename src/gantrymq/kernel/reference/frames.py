@@ -10,14 +10,16 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from gantrymq.errors import ProtocolError
+from gantrymq.errors import InvalidValue, ProtocolError
 from gantrymq.kernel.reference.bounds import check_range
 from gantrymq.kernel.values import BINARY_HEADER, JSON_HEADER, Frame
 
 if TYPE_CHECKING:
     from gantrymq.kernel.interface import Buffer
+
+_FRAME_BYTES_MAX: Final = 2**31 - 1
 
 
 def split_frames(
@@ -25,6 +27,8 @@ def split_frames(
 ) -> tuple[list[Frame], int]:
     """Return the complete frames in the range and the position behind the last of them."""
     check_range(buffer, start, end)
+    if not 8 <= frame_bytes_max <= _FRAME_BYTES_MAX:
+        raise InvalidValue("frames: frame_bytes_max must be between 8 and 2147483647")
     frames: list[Frame] = []
     position = start
     while True:

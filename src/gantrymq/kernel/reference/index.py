@@ -21,6 +21,7 @@ import struct
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.errors import InvalidValue
+from gantrymq.kernel.reference.bounds import check_buffer
 from gantrymq.kernel.reference.integers import wrap
 
 if TYPE_CHECKING:
@@ -71,6 +72,8 @@ def _seconds_between(begin_ms: int, stored_ms: int) -> int:
 
 
 def _check(target: WritableBuffer, slots: int, entries_max: int, keys: Buffer, start: int) -> None:
+    check_buffer(target, writable=True)
+    check_buffer(keys)
     if slots < 1 or entries_max < 1:
         raise InvalidValue("index: slots and entries must be positive")
     if len(target) < _HEADER.size + _SLOT.size * slots + _ENTRY.size * entries_max:

@@ -43,9 +43,8 @@ _COUNT_MAX: Final = 2**31
 _VERSION_MAX: Final = 32767
 _INNER_BYTES_MIN: Final = 22
 _SHARED_ENTRIES_MAX: Final = 16
+_SHARED_BYTES_MAX: Final = 1024
 """Each message of a batch gets the request's properties; more than these are no ordinary batch."""
-_BATCH_ENTRIES_MAX: Final = 16
-"""Properties that a batch shares: each of its messages is searched for each of them."""
 
 
 class _Message(NamedTuple):
@@ -77,6 +76,7 @@ class SendLane:
         version: int,
         body_bytes_max: int,
         policy_names: Sequence[bytes],
+        refuses_extra_fields: bool = False,
     ) -> None:
         if len(store_host) not in {8, 20}:
             raise InvalidValue(f"lane: store host has {len(store_host)} bytes, not 8 or 20")
@@ -94,6 +94,7 @@ class SendLane:
         self._version = version
         self._body_bytes_max = body_bytes_max
         self._policy_names = frozenset(policy_names)
+        self._refuses_extra_fields = refuses_extra_fields
         self._next: dict[bytes, list[int]] = {}
         self._counts: dict[bytes, tuple[int, int]] = {}
 
@@ -164,8 +165,10 @@ class SendLane:
                 stop = send
                 break
             records = self._records(send, log_base + position, born_host, now_ms)
-            if sum(map(record_bytes, records)) > limit - position - BLANK_BYTES_MIN:
-                stop = LaneStop.LOG_FULL
+            needed = sum(map(record_bytes, records)) + BLANK_BYTES_MIN
+            if needed > limit - position:
+                # What not even an empty file could hold is not the log's business.
+                stop = LaneStop.LOG_FULL if needed <= limit else LaneStop.POLICY
                 break
             begun_at = position
             for record in records:
@@ -206,7 +209,9 @@ class SendLane:
             0 <= request.queue_id < queues
             and not request.sys_flag & ~_ORDINARY_SYS_FLAG
             and 0 < request.body_end - request.body_start <= self._body_bytes_max
-            and not (request.batch and len(pairs) > _BATCH_ENTRIES_MAX)
+            and not (request.batch and len(pairs) > _SHARED_ENTRIES_MAX)
+            and not (request.batch and len(request.properties) > _SHARED_BYTES_MAX)
+            and not (request.extra_fields and self._refuses_extra_fields)
             and self._policy_names.isdisjoint(name for name, _value in pairs)
             and all(value.lower() == b"true" for name, value in pairs if name == b"WAIT")
         )

@@ -30,7 +30,7 @@ import zlib
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gantrymq.errors import InvalidValue, RecordError
-from gantrymq.kernel.reference.bounds import check_range, check_room
+from gantrymq.kernel.reference.bounds import check_log_base, check_range, check_room
 from gantrymq.kernel.reference.integers import fits, wrap
 from gantrymq.kernel.values import (
     BLANK_BYTES_MIN,
@@ -274,6 +274,7 @@ def scan_records(
 ) -> Scan:
     """Walk the records of a range and check them."""
     check_range(buffer, start, end)
+    check_log_base(log_base)
     check_records_max(records_max)
     position, records, first, last = start, 0, 0, 0
     while records < records_max or position == end:
@@ -296,6 +297,7 @@ def check_records_max(records_max: int) -> None:
 def find_record(buffer: Buffer, start: int, end: int, log_base: int) -> int:
     """Return the first position in [start, end - 36] that looks like a record's start, or -1."""
     check_range(buffer, start, end)
+    check_log_base(log_base)
     for position in range(start, end - 35):
         size, magic = struct.unpack_from(">iI", buffer, position)
         if magic not in {RECORD_MAGIC_V1, RECORD_MAGIC_V2} or size < _BYTES_MIN:

@@ -12,12 +12,13 @@ from typing import Final
 from gantrymq.errors import InvalidValue
 from gantrymq.kernel.reference.integers import fits
 from gantrymq.kernel.values import BINARY_HEADER, JSON_HEADER
-from gantrymq.limits import HEADER_BYTES_MAX
 
 _SUCCESS: Final = 0
 _RESPONSE_FLAG: Final = 1
 _PYTHON: Final = 3
 """Language code; its name in JSON is PYTHON."""
+_HEADER_BYTES_MAX: Final = 0xFFFFFF
+"""Its length has 24 bits."""
 _PRINTABLE: Final = frozenset(range(0x20, 0x7F)) - frozenset(b'"\\')
 
 
@@ -131,6 +132,8 @@ def _binary_header(
 
 def _framed(serialize_type: int, header: bytes, body_bytes: int) -> bytes:
     total = 4 + len(header) + body_bytes
-    if len(header) > HEADER_BYTES_MAX or body_bytes < 0 or not fits(total, 32):
+    if len(header) > _HEADER_BYTES_MAX:
+        raise InvalidValue(f"reply: a header of {len(header)} bytes is over {_HEADER_BYTES_MAX}")
+    if body_bytes < 0 or not fits(total, 32):
         raise InvalidValue("reply: a number is out of range")
     return struct.pack(">iI", total, serialize_type << 24 | len(header)) + header

@@ -1,0 +1,54 @@
+# Property strings: name 0x01 value 0x02 ...
+
+cdef struct Properties:
+    Slice tags
+    Slice keys
+    Slice unique_key
+    Slice delay
+    bint multi
+
+
+cdef inline bint next_entry(const uint8_t** at, const uint8_t* end, Slice* name, Slice* content) noexcept nogil:
+    """The next property that counts: one with a name and a value."""
+    cdef const uint8_t* p = at[0]
+    cdef const uint8_t* stop
+    cdef const uint8_t* middle
+    while p < end:
+        stop = <const uint8_t*>memchr(p, 2, <size_t>(end - p))
+        if stop == NULL:
+            stop = end
+        middle = <const uint8_t*>memchr(p, 1, <size_t>(stop - p))
+        if middle != NULL and middle > p and middle + 1 < stop:
+            name.p = p
+            name.n = middle - p
+            content.p = middle + 1
+            content.n = stop - middle - 1
+            content.there = True
+            at[0] = stop + 1
+            return True
+        p = stop + 1
+    at[0] = p
+    return False
+
+
+cdef void read_properties(const uint8_t* p, int64_t n, Properties* out) noexcept nogil:
+    cdef const uint8_t* at = p
+    cdef const uint8_t* end = p + n
+    cdef Slice name
+    cdef Slice content
+    memset(out, 0, sizeof(Properties))
+    while next_entry(&at, end, &name, &content):
+        if name.n == 4:
+            if memcmp(name.p, b"TAGS", 4) == 0:
+                out.tags = content
+            elif memcmp(name.p, b"KEYS", 4) == 0:
+                out.keys = content
+        elif name.n == 8:
+            if memcmp(name.p, b"UNIQ_KEY", 8) == 0:
+                out.unique_key = content
+        elif name.n == 5:
+            if memcmp(name.p, b"DELAY", 5) == 0:
+                out.delay = content
+        elif name.n == 20:
+            if memcmp(name.p, b"INNER_MULTI_DISPATCH", 20) == 0:
+                out.multi = True
