@@ -154,11 +154,75 @@ def match_tags(kernel: Kernel) -> Work:
     return Work(lambda: kernel.match_tags(queue, 0, len(queue), wanted, MANY), COUNT)
 
 
+def scan_units(kernel: Kernel) -> Work:
+    """Walk over a consume queue, as recovery does."""
+    log = stored_log(kernel, COUNT)
+    runs = kernel.dispatch_records(log, 0, len(log), 0, False, MANY, DELAYS_MS).runs
+    return Work(
+        lambda: [kernel.scan_units(run.units, 0, len(run.units), 0, len(log)) for run in runs],
+        COUNT,
+    )
+
+
+def insert_keys(kernel: Kernel) -> Work:
+    """Insert the keys of the log into an empty index file."""
+    log = stored_log(kernel, COUNT)
+    keys = kernel.dispatch_records(log, 0, len(log), 0, False, MANY, DELAYS_MS).keys
+    slots, entries = 4096, len(keys) // 20 + 2
+    file = bytearray(40 + 4 * slots + 20 * entries)
+
+    def run() -> None:
+        file[:40] = bytes(40)
+        kernel.insert_keys(file, slots, entries, keys, 0)
+
+    return Work(run, COUNT)
+
+
+def find_record(kernel: Kernel) -> Work:
+    """Find the next record from each byte behind the start of one."""
+    log = stored_log(kernel, 8)
+    return Work(lambda: [kernel.find_record(log, at, len(log), 0) for at in range(1, 9)], 8)
+
+
+def decode_record(kernel: Kernel) -> Work:
+    """Read records one by one, into values."""
+    log = stored_log(kernel, COUNT)
+
+    def run() -> None:
+        position = 0
+        while position < len(log):
+            _record, position = kernel.decode_record(log, position, len(log), False)
+
+    return Work(run, COUNT)
+
+
+def encode_replies(kernel: Kernel) -> Work:
+    """Answer a send and a pull."""
+
+    def run() -> None:
+        kernel.encode_send_reply(1, 0, 407, 1, 2, b"7F00000100002A9F00000000000003E8", b"R", True)
+        kernel.encode_pull_reply(1, 0, 407, 0, b"FOUND", 0, 1, 0, 1, 4096)
+
+    return Work(run, 2)
+
+
+def hashes(kernel: Kernel) -> Work:
+    """CRC of a body, and the hash of a key."""
+    body, key = bytes(128), b"TopicTest#7F00000100002A139A55000000000001"
+
+    def run() -> None:
+        kernel.crc32(body)
+        kernel.string_hash(key)
+
+    return Work(run, 1)
+
+
 CASES: dict[str, Case] = {
     case.__name__: case
     for case in (
         append_json, append_binary, append_batch, split_frames, decode_request_json,
         decode_request_binary, encode_record, dispatch, scan_without_crc, scan_with_crc,
-        columns_default, columns_narrow, match_tags,
+        columns_default, columns_narrow, match_tags, scan_units, insert_keys, find_record,
+        decode_record, encode_replies, hashes,
     )
 }  # fmt: skip
