@@ -1,12 +1,24 @@
 """The exceptions that gantrymq raises, from the root down.
 
-Two questions decide which one it is. *Whose fault?* `ProtocolError` and `RecordError` say that
-bytes from outside broke the rules; `InvalidValue` says that the caller's own argument did. *What
-next?* a `ResponseError` (in `gantrymq.wire.response_errors`, one class for each response code)
-carries `retriable`.
+    GantryError
+    ├── ProtocolError        the frame cannot be read            the connection is closed
+    │   └── ContentError     the frame can, what is in it not    code 1 is answered, and on it goes
+    │       └── RecordError  a message among it cannot           the same
+    ├── InvalidValue         the caller's own argument           nothing was written
+    └── ResponseError        a peer's answer (`wire.response_errors`, one class for each code)
+
+Texts are for logs and for the remark of an answer. What a peer wrote stands in them in part at
+most: `shown` cuts a value, and the errors themselves have a bound.
 """
 
 from __future__ import annotations
+
+from gantrymq.limits import ERROR_TEXT_CHARACTERS_MAX, SHOWN_CHARACTERS_MAX
+
+
+def shown(text: str, characters_max: int = SHOWN_CHARACTERS_MAX) -> str:
+    """Return a peer's text as an error may repeat it: a short one whole, else its beginning."""
+    return text if len(text) <= characters_max else text[: characters_max - 1] + "…"
 
 
 class GantryError(Exception):
@@ -14,13 +26,19 @@ class GantryError(Exception):
 
 
 class ProtocolError(GantryError):
-    """Bytes from a peer that are not the protocol; the connection they came on is of no more use.
+    """Bytes from a peer that are not the protocol.
+
+    Raised as this class itself, it says that a frame's lengths or its header cannot be read. Then
+    nobody knows where the next frame begins or which request to answer: a server closes the
+    connection without an answer, a client closes it and fails all that waits for one.
 
     `field` names the place in the frame (`frame.length`, `header.extFields.queueId`, `body.topic`),
     `problem` says what is wrong with it and with which value.
     """
 
     def __init__(self, field: str, problem: str) -> None:
+        field = shown(field, ERROR_TEXT_CHARACTERS_MAX)
+        problem = shown(problem, ERROR_TEXT_CHARACTERS_MAX)
         super().__init__(f"{field}: {problem}")
         self.field = field
         self.problem = problem
@@ -30,8 +48,20 @@ class ProtocolError(GantryError):
         return type(self), (self.field, self.problem)
 
 
-class RecordError(ProtocolError):
-    """A stored message, batch or property string that does not have the layout it must have."""
+class ContentError(ProtocolError):
+    """A readable frame with an ext field or a body that is missing or not what it must be.
+
+    It concerns one command only. A server answers SYSTEM_ERROR (1) with this text as the remark,
+    unless the request is oneway, and keeps the connection; a client fails the one call.
+    """
+
+
+class RecordError(ContentError):
+    """A stored message, batch or property string that does not have the layout it must have.
+
+    In a request it is answered like any `ContentError`. From a file it says that the file is
+    damaged, which is the store's to judge.
+    """
 
 
 class InvalidValue(GantryError, ValueError):

@@ -14,13 +14,21 @@ EXT_FIELDS_MAX: Final = 1024
 """Entries in one header; the largest known request has 31."""
 JSON_DEPTH_MAX: Final = 64
 """Nesting of a JSON header or body; the deepest known body has 6."""
+JSON_ENTRIES_MAX: Final = 1_000_000
+"""Commas and opening brackets of a JSON body, wherever they stand, counted before it is parsed. An
+empty object takes 3 bytes on the wire and 72 in memory. A full frame holds fewer offsets."""
+JSON_LOOSE_BYTES_MAX: Final = 4 * 1024 * 1024
+"""A body that only the tolerant reader understands. Integers as keys do not make it one."""
+JSON_LOOSE_ENTRIES_MAX: Final = 250_000
+"""Commas, colons and opening brackets of such a body; 1 us each. Statistics of 25,000 queues."""
 
 # Names, in bytes of UTF-8
 TOPIC_BYTES_MAX: Final = 127
 """One length byte in a version 1 record."""
 SYSTEM_TOPIC_BYTES_MAX: Final = 255
 """%RETRY% and %DLQ% topics, which carry a group's name behind their prefix."""
-GROUP_BYTES_MAX: Final = 255
+GROUP_BYTES_MAX: Final = SYSTEM_TOPIC_BYTES_MAX - len("%RETRY%")
+"""So that every group can have a retry topic, and that topic a directory."""
 CLIENT_ID_BYTES_MAX: Final = 1024
 
 # Messages
@@ -35,6 +43,20 @@ DECOMPRESSED_BODY_BYTES_MAX: Final = 64 * 1024 * 1024
 BATCH_MESSAGES_MAX: Final = 65536
 """Messages in one batch body of the largest size: an empty one takes 22 bytes."""
 
+# Registrations
+REGISTRATION_BYTES_MAX: Final = 32 * 1024 * 1024
+"""What a compressed registration may grow to: `REGISTRATION_TOPICS_MAX` lines of 300 bytes."""
+REGISTRATION_TOPICS_MAX: Final = 100_000
+"""Topics of one broker; as many as `JSON_ENTRIES_MAX` allows in the plain form."""
+REGISTRATION_MAPPINGS_MAX: Final = 20_000
+"""5.x static topics of one broker."""
+
 # Topics
 QUEUES_MAX: Final = 65536
 """Read or write queues of a topic."""
+
+# Errors
+SHOWN_CHARACTERS_MAX: Final = 64
+"""Of a peer's key or value, in an error text."""
+ERROR_TEXT_CHARACTERS_MAX: Final = 256
+"""The place, and likewise the problem, of a protocol error."""

@@ -16,6 +16,7 @@ Lengths are bytes of UTF-8; Apache counts UTF-16 units, which is the same for ev
 """
 
 import re
+import unicodedata
 from typing import Final
 
 from gantrymq.errors import InvalidValue
@@ -147,11 +148,16 @@ def check_client_id(text: str) -> str:
 
 
 def is_path_safe(name: str) -> bool:
-    """Say whether a name is one directory, below the one it is created in, on any file system."""
+    """Say whether a name is one directory, below the one it is created in, on a POSIX system.
+
+    Characters that nobody sees, and dots and blanks at the end, are refused as well.
+    """
     size = _utf8_bytes(name)
     if size is None or not 0 < size <= SYSTEM_TOPIC_BYTES_MAX or name in {".", ".."}:
         return False
-    return _UNSAFE.search(name) is None
+    if _UNSAFE.search(name) is not None or name[-1] in ". ":
+        return False
+    return not any(unicodedata.category(char) in {"Cc", "Cf"} for char in name)
 
 
 def check_path_safe(name: str) -> str:
@@ -162,8 +168,8 @@ def check_path_safe(name: str) -> str:
     """
     if not is_path_safe(name):
         raise InvalidValue(
-            f"{name[:_SHOWN]!r} cannot be a directory name: use no slash, backslash or control "
-            f"character, not . or .., and at most {SYSTEM_TOPIC_BYTES_MAX} bytes"
+            f"{name[:_SHOWN]!r} cannot be a directory name: use no slash, backslash or invisible "
+            f"character, no dot or blank at the end, and at most {SYSTEM_TOPIC_BYTES_MAX} bytes"
         )
     return name
 

@@ -25,7 +25,7 @@ from typing import Final
 from gantrymq.errors import InvalidValue, ProtocolError
 from gantrymq.limits import EXT_FIELDS_MAX
 from gantrymq.wire.codes import LanguageCode, RequestCode
-from gantrymq.wire.command import BINARY_HEADER, Command
+from gantrymq.wire.command import BINARY_HEADER, Command, check_encodable, ext_place
 
 _FIXED: Final = struct.Struct(">hBhii")
 _INT16: Final = struct.Struct(">h")
@@ -76,6 +76,7 @@ def encode_binary_header(command: Command) -> bytes:
 
     Raises InvalidValue for text that is not Unicode, a key over 32767 bytes, a number over 32 bits.
     """
+    check_encodable(command)
     pairs = command.fields.items() if command.wire_pairs is None else command.wire_pairs
     language = command.language
     if isinstance(language, str):
@@ -131,6 +132,6 @@ def _read_pairs(header: bytes, position: int) -> list[tuple[str, str]]:
             raise ProtocolError("header.extFields", "ends before the size of a key")
         (size,) = _INT16.unpack_from(header, position)
         key, position = _slice_text(header, position + 2, size, end, "header.extFields")
-        value, position = _read_text(header, position, end, f"header.extFields.{key}")
+        value, position = _read_text(header, position, end, ext_place(key))
         pairs.append((key, value))
     return pairs

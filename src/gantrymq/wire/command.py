@@ -13,16 +13,19 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from gantrymq.errors import InvalidValue
 from gantrymq.kernel.values import BINARY_HEADER, JSON_HEADER
 from gantrymq.wire.codes import SPOKEN_VERSION, LanguageCode, ResponseCode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["BINARY_HEADER", "JSON_HEADER", "Command"]
+__all__ = ["BINARY_HEADER", "JSON_HEADER", "Command", "check_encodable", "ext_place"]
 
 _RESPONSE: Final = 1
 _ONEWAY: Final = 2
+_SHOWN: Final = 64
+"""Characters of a key that an error repeats."""
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,3 +104,19 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     def with_fields(self, fields: Mapping[str, str]) -> Command:
         """Return the same command with other fields."""
         return msgspec.structs.replace(self, fields=dict(fields), wire_pairs=None)
+
+
+def check_encodable(command: Command) -> None:
+    """Raise InvalidValue for what no header can hold: a number over 32 bits, a value not text."""
+    for name in ("code", "flag", "opaque", "version"):
+        number: int = getattr(command, name)
+        if not -(2**31) <= number < 2**31:
+            raise InvalidValue(f"{name} {number} is not a 32-bit number")
+    for key, value in command.fields.items():
+        if type(value) is not str:  # a caller that is not type-checked may give anything
+            raise InvalidValue(f"{ext_place(key)}: {value!r} is not text")
+
+
+def ext_place(key: str) -> str:
+    """Return where an ext field stands, for an error; a peer's long key is cut."""
+    return f"header.extFields.{key if len(key) <= _SHOWN else key[:_SHOWN] + '…'}"

@@ -15,7 +15,7 @@ from typing import Final
 import lz4.frame
 import zstandard
 
-from gantrymq.errors import ProtocolError
+from gantrymq.errors import ContentError
 from gantrymq.limits import DECOMPRESSED_BODY_BYTES_MAX
 from gantrymq.wire.sysflag import Compression, compression
 
@@ -40,7 +40,7 @@ def decompress(
 ) -> bytes:
     """Return the body that was compressed.
 
-    Raises ProtocolError if it was not compressed so, is cut off, or is larger than `bytes_max`.
+    Raises ContentError if it was not compressed so, is cut off, or is larger than `bytes_max`.
     """
     if kind is Compression.LZ4:
         return _decompress_lz4(body, bytes_max)
@@ -52,7 +52,7 @@ def decompress(
 def plain_body(body: bytes, sys_flag: int, bytes_max: int = DECOMPRESSED_BODY_BYTES_MAX) -> bytes:
     """Return a stored body as its producer gave it, going by the message's system flags.
 
-    Raises ProtocolError as `decompress` does, and for an unknown kind of compression.
+    Raises ContentError as `decompress` does, and for an unknown kind of compression.
     """
     kind = compression(sys_flag)
     return body if kind is None else decompress(body, kind, bytes_max)
@@ -63,7 +63,7 @@ def _decompress_zlib(body: bytes, bytes_max: int) -> bytes:
     try:
         plain = stream.decompress(body, bytes_max + 1)
     except zlib.error as error:
-        raise ProtocolError("body", f"is not zlib: {error}") from error
+        raise ContentError("body", f"is not zlib: {error}") from error
     return _checked(plain, stream.eof, stream.unused_data, bytes_max)
 
 
@@ -72,7 +72,7 @@ def _decompress_lz4(body: bytes, bytes_max: int) -> bytes:
     try:
         plain: bytes = stream.decompress(body, max_length=bytes_max + 1)
     except (RuntimeError, EOFError) as error:
-        raise ProtocolError("body", f"is not an LZ4 frame: {error}") from error
+        raise ContentError("body", f"is not an LZ4 frame: {error}") from error
     return _checked(plain, stream.eof, stream.unused_data or b"", bytes_max)
 
 
@@ -88,7 +88,7 @@ def _decompress_zstd(body: bytes, bytes_max: int) -> bytes:
             size += len(parts[-1])
             position += _ZSTD_STEP_BYTES
     except zstandard.ZstdError as error:
-        raise ProtocolError("body", f"is not zstd: {error}") from error
+        raise ContentError("body", f"is not zstd: {error}") from error
     behind = stream.unused_data + body[position:] if stream.eof else b""
     return _checked(b"".join(parts), stream.eof, behind, bytes_max)
 
@@ -96,9 +96,9 @@ def _decompress_zstd(body: bytes, bytes_max: int) -> bytes:
 def _checked(plain: bytes, complete: bool, behind: bytes, bytes_max: int) -> bytes:
     """Return a body that is complete, alone and not too large."""
     if len(plain) > bytes_max:
-        raise ProtocolError("body", f"is more than {bytes_max} bytes when decompressed")
+        raise ContentError("body", f"is more than {bytes_max} bytes when decompressed")
     if not complete:
-        raise ProtocolError("body", "is cut off: the compressed data has no end")
+        raise ContentError("body", "is cut off: the compressed data has no end")
     if behind:
-        raise ProtocolError("body", f"has {len(behind)} bytes behind the compressed data")
+        raise ContentError("body", f"has {len(behind)} bytes behind the compressed data")
     return plain

@@ -17,8 +17,10 @@ Not read, since nobody in the field writes it: comments, `new Date(..)`, `Set[..
 (`5L`) and `{"$ref":".."}`, which stays an object. Half a surrogate pair is refused, since it
 cannot be written back as UTF-8. Of two equal keys the last one wins, as in Java.
 
-Strict JSON is the common case and goes through msgspec. The tolerant reader (`loose_json`) runs
-when that fails, so it is the one that words the complaint.
+Strict JSON is the common case and goes through msgspec. Where only numbers as keys stand against
+it (a master's consumer offsets, a route), they get their quotes and it is tried once more. The
+tolerant reader (`loose_json`) runs when that fails, so it is the one that words the complaint; it
+goes character by character and therefore takes shorter texts only.
 
 `encode` writes strict, compact JSON in the form that every client takes: keys in order and
 quoted, no nulls, no blanks (Go cuts `brokerAddrs` out as text), `/` bare, enums by name. The one
@@ -26,31 +28,63 @@ exception is `ObjectKeyed`, written with bare objects as keys, because fastjson2
 form.
 """
 
+import re
 from collections.abc import Mapping
 from enum import Enum, Flag
+from typing import Final
 
 import msgspec
 
-from gantrymq.errors import InvalidValue, ProtocolError
-from gantrymq.limits import JSON_DEPTH_MAX
+from gantrymq.errors import ContentError, InvalidValue
+from gantrymq.limits import JSON_DEPTH_MAX, JSON_ENTRIES_MAX, JSON_LOOSE_BYTES_MAX
 from gantrymq.wire.loose_json import LooseReader, ObjectKeyed
 
 __all__ = ["ObjectKeyed", "encode", "parse"]
+
+_NUMBER_AS_KEY: Final = re.compile(rb"[{,]\s*+-?[0-9]++\s*+:")
+_TEXT_OR_NUMBER_AS_KEY: Final = re.compile(
+    rb'("[^"\\]*+(?:\\.[^"\\]*+)*+"?)|([{,]\s*+)(-?[0-9]++)(\s*+:)', re.DOTALL
+)
 
 
 def parse(data: bytes, field: str = "body") -> object:
     """Read one JSON text: dict, list, str, int, float, bool, None or `ObjectKeyed`.
 
     Raises:
-        ProtocolError: it is not UTF-8, not JSON by the rules above, or too deep; names the place.
+        ContentError: it is not UTF-8, not JSON by the rules above, or too deep; names the place.
     """
+    entries = data.count(b",") + _openers(data)
+    if entries > JSON_ENTRIES_MAX:
+        raise ContentError(field, f"{entries} entries; at most {JSON_ENTRIES_MAX} are read")
     try:
-        value: object = msgspec.json.decode(data)
+        value = _strict(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        if len(data) > JSON_LOOSE_BYTES_MAX:
+            raise ContentError(
+                field, f"{len(data)} bytes that are not strict JSON; at most {JSON_LOOSE_BYTES_MAX}"
+            ) from None
         return LooseReader(_text(data, field), field).read()
     if _openers(data) > JSON_DEPTH_MAX and _is_deep(value):
-        raise ProtocolError(field, f"more than {JSON_DEPTH_MAX} levels of nesting")
+        raise ContentError(field, f"more than {JSON_DEPTH_MAX} levels of nesting")
     return value
+
+
+def _strict(data: bytes) -> object:
+    """Read strict JSON, or JSON whose only fault is numbers as keys."""
+    try:
+        plain: object = msgspec.json.decode(data)
+    except msgspec.DecodeError:
+        if _NUMBER_AS_KEY.search(data) is None:
+            raise
+        quoted: object = msgspec.json.decode(_TEXT_OR_NUMBER_AS_KEY.sub(_with_quotes, data))
+        return quoted
+    return plain
+
+
+def _with_quotes(found: re.Match[bytes]) -> bytes:
+    """Put a key in quotes; a text is left as it is."""
+    text: bytes | None = found[1]
+    return text if text is not None else b'%b"%b"%b' % (found[2], found[3], found[4])
 
 
 def _openers(data: bytes) -> int:
@@ -79,7 +113,7 @@ def _text(data: bytes, field: str) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise ProtocolError(field, f"not UTF-8 at byte {error.start}") from None
+        raise ContentError(field, f"not UTF-8 at byte {error.start}") from None
 
 
 def encode(value: object) -> bytes:

@@ -9,7 +9,7 @@ A schema is a class whose annotations say everything:
         client_id: str = field(name="clientID")         # a wire name of its own
 
 Attributes are snake_case and their wire names camelCase, unless msgspec's `field` gives another.
-Types are `str`, `Int32`, `Int64`, `Float64` and `bool`; with a default a field is optional. None
+Types are `str`, `Int32`, `Int64` and `bool`; with a default a field is optional. None
 means absent: such a field is not written.
 
 Text is read by Java's rules. A number has an optional sign, ASCII digits and the range of its
@@ -17,7 +17,6 @@ type; a boolean is true for the word `true` in any case and false for everything
 the schema does not name are passed over; `Command.fields` still has them.
 """
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -26,17 +25,16 @@ from typing import Annotated, Final, NamedTuple, Self, Union, get_args, get_orig
 
 import msgspec
 
-from gantrymq.errors import InvalidValue, ProtocolError
+from gantrymq.errors import ContentError, InvalidValue
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-Float64 = float
 
-_INTEGER: Final = re.compile(r"([+-]?)0*([0-9]{1,19})", re.ASCII)
-_FLOAT: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+# Possessive: a long run of zeros is walked over once.
+_INTEGER: Final = re.compile(r"([+-]?)(0*+)([0-9]{0,19})", re.ASCII)
 _SHOWN_CHARACTERS: Final = 64
 
-_Value = str | int | float | bool
+_Value = str | int | bool
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -46,7 +44,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     def decode(cls, fields: Mapping[str, str]) -> Self:
         """Return the header that these ext fields make.
 
-        Raises ProtocolError naming the first field that is missing or cannot be read.
+        Raises ContentError naming the first field that is missing or cannot be read.
         """
         values: dict[str, _Value] = {}
         for field in _fields_of(cls):
@@ -54,7 +52,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             if text is not None:
                 values[field.wire_name] = field.read(text, field.wire_name)
             elif field.required:
-                raise ProtocolError(f"header.extFields.{field.wire_name}", "is missing")
+                raise ContentError(f"header.extFields.{field.wire_name}", "is missing")
         return msgspec.convert(values, cls)
 
     def encode(self) -> dict[str, str]:
@@ -96,8 +94,8 @@ def _read_boolean(text: str, _wire_name: str) -> bool:
 
 def _read_integer(text: str, wire_name: str, bits: int) -> int:
     match = _INTEGER.fullmatch(text)
-    if match is not None:
-        number = int(match[1] + match[2])
+    if match is not None and (match[2] or match[3]):
+        number = int(match[1] + (match[3] or "0"))
         if -(1 << bits - 1) <= number < 1 << bits - 1:
             return number
     raise _unreadable(wire_name, text, f"a {bits}-bit integer")
@@ -111,15 +109,9 @@ def _read_int64(text: str, wire_name: str) -> int:
     return _read_integer(text, wire_name, 64)
 
 
-def _read_float(text: str, wire_name: str) -> float:
-    if _FLOAT.fullmatch(text) is None:
-        raise _unreadable(wire_name, text, "a number")
-    return float(text)
-
-
-def _unreadable(wire_name: str, text: str, wanted: str) -> ProtocolError:
+def _unreadable(wire_name: str, text: str, wanted: str) -> ContentError:
     shown = repr(text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…")
-    return ProtocolError(f"header.extFields.{wire_name}", f"{shown} is not {wanted}")
+    return ContentError(f"header.extFields.{wire_name}", f"{shown} is not {wanted}")
 
 
 def _write(value: _Value, field: _Field) -> str:
@@ -129,8 +121,6 @@ def _write(value: _Value, field: _Field) -> str:
         if not -(1 << field.bits - 1) <= value < 1 << field.bits - 1:
             raise InvalidValue(f"{field.wire_name}: {value} is not a {field.bits}-bit integer")
         return str(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        raise InvalidValue(f"{field.wire_name}: {value} is not a number")
     return str(value)
 
 
@@ -138,7 +128,6 @@ _KINDS: Final[dict[object, tuple[Callable[[str, str], _Value], int]]] = {
     str: (_read_text, 0),
     Int32: (_read_int32, 32),
     Int64: (_read_int64, 64),
-    Float64: (_read_float, 0),
     bool: (_read_boolean, 0),
 }
 

@@ -1,4 +1,4 @@
-"""JSON headers: strict in what is written, and as lenient in what is read as Apache's servers are.
+"""JSON headers: strict in what is written, lenient in what is read.
 
     {"code":310,"extFields":{"b":"TopicTest","e":"0"},"flag":0,"language":"PYTHON","opaque":7,
      "serializeTypeCurrentRPC":"JSON","version":407}
@@ -27,7 +27,7 @@ import msgspec
 from gantrymq.errors import InvalidValue, ProtocolError
 from gantrymq.limits import EXT_FIELDS_MAX, JSON_DEPTH_MAX
 from gantrymq.wire.codes import LanguageCode
-from gantrymq.wire.command import JSON_HEADER, Command
+from gantrymq.wire.command import JSON_HEADER, Command, check_encodable, ext_place
 
 _INT_MIN: Final = -(2**31)
 _INT_MAX: Final = 2**31 - 1
@@ -43,8 +43,8 @@ class _JsonHeader(msgspec.Struct):
 
     code: _Int32
     opaque: _Int32
-    flag: _Int32 = 0
-    version: _Int32 = 0
+    flag: _Int32 | None = 0
+    version: _Int32 | None = 0
     language: str | int | None = None
     remark: str | None = None
     extFields: dict[str, _ExtValue] | None = None
@@ -99,8 +99,8 @@ def decode_json_header(header: bytes, body: bytes) -> Command:
     return Command(
         code=parsed.code,
         opaque=parsed.opaque,
-        flag=parsed.flag,
-        version=parsed.version,
+        flag=parsed.flag or 0,
+        version=parsed.version or 0,
         language=_known_language(parsed.language),
         remark=parsed.remark,
         fields={
@@ -116,8 +116,10 @@ def decode_json_header(header: bytes, body: bytes) -> Command:
 def encode_json_header(command: Command) -> bytes:
     """Return the JSON header of a command.
 
-    Raises InvalidValue for text that is not Unicode, such as a lone surrogate.
+    Raises InvalidValue for text that is not Unicode, such as a lone surrogate, for a number over
+    32 bits, and for an ext value that is not text: Go refuses such a frame.
     """
+    check_encodable(command)
     language = command.language
     if isinstance(language, int):
         known = _ORDINALS.get(language)
@@ -173,7 +175,7 @@ def _text(key: str, value: _ExtValue) -> str:
     try:
         return str(value)
     except ValueError as error:  # Python prints no integer of thousands of digits
-        raise ProtocolError(f"header.extFields.{key}", "is a number out of all range") from error
+        raise ProtocolError(ext_place(key), "is a number out of all range") from error
 
 
 def _blame(header: bytes, error: msgspec.ValidationError) -> ProtocolError:
@@ -184,7 +186,7 @@ def _blame(header: bytes, error: msgspec.ValidationError) -> ProtocolError:
             for key, value in ext.items():
                 if not _is_readable(value):
                     shown = bytes(value)[:40].decode(errors="replace")
-                    return ProtocolError(f"header.extFields.{key}", f"{shown} is not text")
+                    return ProtocolError(ext_place(key), f"{shown} is not text")
     except (msgspec.DecodeError, UnicodeDecodeError) as other:
         return ProtocolError("header", f"is not JSON: {other}")
     found = re.search(r"`\$\.(\w+)", str(error)) or re.search(r"field `(\w+)`", str(error))

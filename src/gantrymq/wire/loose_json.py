@@ -10,7 +10,7 @@ hurt.
 import re
 from typing import Final, NamedTuple
 
-from gantrymq.errors import ProtocolError
+from gantrymq.errors import ContentError
 from gantrymq.limits import JSON_DEPTH_MAX
 
 _NUMBER_CHARACTERS_MAX: Final = 400
@@ -109,7 +109,7 @@ class LooseReader:
         """Return the one value that the text holds.
 
         Raises:
-            ProtocolError: it holds none, or something behind it.
+            ContentError: it holds none, or something behind it.
         """
         for token in _TOKEN.finditer(self._text):
             group = token.lastindex or _GARBAGE
@@ -224,15 +224,15 @@ class LooseReader:
                 raise self._error("half a surrogate pair", at) from None
         return plain
 
-    def _unexpected(self, text: str, at: int) -> ProtocolError:
+    def _unexpected(self, text: str, at: int) -> ContentError:
         """Say what was found and what could have been there."""
         if text in {'"', "'"} and self._text[at] == text:
             return self._error("the text ends inside quotes", at)
         found = f"found {text[:_SHOWN]!r}" if text else "the text ends too early"
         return self._error(f"expected {_WANTED[self._expected]}, {found}", at)
 
-    def _error(self, problem: str, at: int) -> ProtocolError:
+    def _error(self, problem: str, at: int) -> ContentError:
         """Name the place: the keys that lead to it, and the character."""
         keys = [frame.key for frame in self._stack if frame.has_key]
         path = "".join(f".{key[:_SHOWN]}" for key in keys if isinstance(key, str))
-        return ProtocolError(self._field + path, f"{problem}, at character {at}")
+        return ContentError(self._field + path, f"{problem}, at character {at}")

@@ -45,9 +45,9 @@ def test_retry_and_dead_letter_topics_may_be_longer(prefix: str) -> None:
 
 
 def test_a_group_has_its_own_length() -> None:
-    assert names.check_group("g" * 255)
-    with pytest.raises(InvalidValue, match="at most 255"):
-        names.check_group("g" * 256)
+    assert names.check_group("g" * 248)
+    with pytest.raises(InvalidValue, match="at most 248"):
+        names.check_group("g" * 249)
 
 
 def test_a_long_name_is_not_repeated_in_full() -> None:
@@ -69,7 +69,7 @@ def test_a_client_id_must_fit_on_a_line(text: str) -> None:
         names.check_client_id(text)
 
 
-@pytest.mark.parametrize("name", ["t", "%RETRY%g+t", "a.b", "...", "主题", "x" * 255])
+@pytest.mark.parametrize("name", ["t", "%RETRY%g+t", "a.b", "...x", "主题", "x" * 255])
 def test_safe_directory_names(name: str) -> None:
     assert names.check_path_safe(name) is name
 

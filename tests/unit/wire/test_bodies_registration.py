@@ -142,7 +142,7 @@ def test_every_cut_of_the_stream_is_refused() -> None:
 
 
 def test_bytes_that_only_begin_like_zlib() -> None:
-    with pytest.raises(ProtocolError, match="not a zlib stream"):
+    with pytest.raises(ProtocolError, match="is not zlib"):
         REGISTRATION.decode(b"x is not zlib")
 
 
@@ -153,6 +153,6 @@ def test_a_bomb_is_refused_before_it_unfolds() -> None:
     body = b"".join(packer.compress(block) for _ in range(rounds)) + packer.flush()
     assert len(body) < 1024 * 1024
     begun = time.process_time()
-    with pytest.raises(ProtocolError, match="grows beyond"):
+    with pytest.raises(ProtocolError, match="when decompressed"):
         REGISTRATION.decode(body)
     assert time.process_time() - begun < 5

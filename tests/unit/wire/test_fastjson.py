@@ -127,7 +127,7 @@ def test_many_brackets_side_by_side_are_not_deep() -> None:
     assert parse(b'["' + b"[" * 1000 + b'"]') == ["[" * 1000]
 
 
-@pytest.mark.parametrize("number", [b"1" * 401, b"-" + b"9" * 5_000_000, b"0." + b"1" * 500])
+@pytest.mark.parametrize("number", [b"1" * 401, b"-" + b"9" * 2_000_000, b"0." + b"1" * 500])
 def test_huge_numbers_are_refused_without_converting_them(number: bytes) -> None:
     begun = time.process_time()
     with pytest.raises(ProtocolError, match="a number of"):

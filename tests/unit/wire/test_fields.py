@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gantrymq.errors import InvalidValue, ProtocolError
-from gantrymq.wire.fields import Float64, Header, Int32, Int64
+from gantrymq.wire.fields import Header, Int32, Int64
 
 
 class Sample(Header, frozen=True, kw_only=True):
@@ -12,7 +12,6 @@ class Sample(Header, frozen=True, kw_only=True):
     plain_text: str
     small_number: Int32
     large_number: Int64
-    ratio: Float64
     is_true: bool
     maybe_text: str | None = None
     maybe_number: Int32 | None = None
@@ -24,16 +23,13 @@ FIELDS = {
     "plainText": "x",
     "smallNumber": "-5",
     "largeNumber": "9223372036854775807",
-    "ratio": "0.25",
     "isTrue": "true",
 }
 
 
 def test_decode_and_encode() -> None:
     header = Sample.decode({**FIELDS, "other": "passed over"})
-    assert header == Sample(
-        plain_text="x", small_number=-5, large_number=2**63 - 1, ratio=0.25, is_true=True
-    )
+    assert header == Sample(plain_text="x", small_number=-5, large_number=2**63 - 1, is_true=True)
     assert header.encode() == {**FIELDS, "defaulted": "7"}
     assert list(header.encode()) == [*FIELDS, "defaulted"]
     assert Sample.wire_names()[:3] == ("plainText", "smallNumber", "largeNumber")
@@ -108,25 +104,13 @@ def test_booleans_as_java_reads_them(text: str, value: bool) -> None:
     assert Sample.decode({**FIELDS, "isTrue": text}).is_true is value
 
 
-@pytest.mark.parametrize(("text", "value"), [("1", 1.0), ("-.5", -0.5), ("2.", 2.0), ("1E3", 1e3)])
-def test_floats(text: str, value: float) -> None:
-    assert Sample.decode({**FIELDS, "ratio": text}).ratio == value
-
-
-@pytest.mark.parametrize("text", ["", "nan", "inf", "1_0", "x", ".", "1e"])
-def test_texts_that_are_no_float(text: str) -> None:
-    with pytest.raises(ProtocolError, match="is not a number"):
-        Sample.decode({**FIELDS, "ratio": text})
-
-
 def test_numbers_out_of_range_are_not_written() -> None:
     header = Sample.decode(FIELDS)
-    for small, large, ratio in ((2**31, 0, 0.0), (0, -(2**63) - 1, 0.0), (0, 0, float("nan"))):
+    for small, large in ((2**31, 0), (0, -(2**63) - 1)):
         wrong = Sample(
             plain_text=header.plain_text,
             small_number=small,
             large_number=large,
-            ratio=ratio,
             is_true=True,
         )
         with pytest.raises(InvalidValue):

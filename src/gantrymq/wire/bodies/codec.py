@@ -2,7 +2,7 @@
 
 from typing import Final, Generic, Protocol, TypeVar, cast
 
-from gantrymq.errors import ProtocolError
+from gantrymq.errors import ContentError, InvalidValue
 from gantrymq.wire import fastjson
 from gantrymq.wire.bodies.reading import read
 from gantrymq.wire.bodies.writing import writer_of
@@ -14,7 +14,7 @@ class Codec(Protocol[T]):
     """A kind of body."""
 
     def decode(self, body: bytes) -> T:
-        """Return the value, or raise `ProtocolError` naming the field."""
+        """Return the value, or raise `ContentError` naming the field."""
         ...
 
     def encode(self, value: T) -> bytes:
@@ -39,7 +39,7 @@ class JsonBody(Generic[T]):
         """Return the value.
 
         Raises:
-            ProtocolError: it is not JSON, or not of this type; names the field.
+            ContentError: it is not JSON, or not of this type; names the field.
         """
         return cast("T", read(self._kind, fastjson.parse(body, self._field), self._field))
 
@@ -62,16 +62,23 @@ class TextBody:
         """Return the text.
 
         Raises:
-            ProtocolError: it is not UTF-8.
+            ContentError: it is not UTF-8.
         """
         try:
             return body.decode()
         except UnicodeDecodeError as error:
-            raise ProtocolError("body", f"not UTF-8 at byte {error.start}") from None
+            raise ContentError("body", f"not UTF-8 at byte {error.start}") from None
 
     def encode(self, value: str) -> bytes:
-        """Return the bytes of the text."""
-        return value.encode()
+        """Return the bytes of the text.
+
+        Raises:
+            InvalidValue: it is not Unicode.
+        """
+        try:
+            return value.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidValue(f"text that is not Unicode: {error}") from None
 
 
 class OpaqueBody:

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import field
 
-from gantrymq.errors import ProtocolError
+from gantrymq.errors import ContentError
 from gantrymq.model.offsets import DataVersion
 from gantrymq.model.queue import MessageQueue, QueueId, QueueOffset
 from gantrymq.model.widths import Int32
@@ -114,7 +114,7 @@ class TimerCheckpointBody:
         """Return the check point; the file has zeros behind it.
 
         Raises:
-            ProtocolError: it has a length that neither form has.
+            ContentError: it has a length that neither form has.
         """
         if len(body) == self._SHORT.size:
             read, flushed, queue, master = self._SHORT.unpack(body)
@@ -124,7 +124,7 @@ class TimerCheckpointBody:
             read, flushed, queue, master = numbers[:4]
             version = DataVersion(*numbers[4:])
         else:
-            raise ProtocolError("body", f"a timer check point has 32 or 56 bytes, not {len(body)}")
+            raise ContentError("body", f"a timer check point has 32 or 56 bytes, not {len(body)}")
         return TimerCheckpoint(
             last_read_time_ms=read,
             timer_log_flush_position=flushed,

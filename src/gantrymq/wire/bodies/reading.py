@@ -11,7 +11,7 @@ taken although it is not what the type says, because some client sends it and Ja
     keys that the type does not know: ignored
 
 An absent key takes the default of its attribute. Everything else is a `Mismatch`, which collects
-the path on its way out; `read` turns it into a `ProtocolError` that names the field.
+the path on its way out; `read` turns it into a `ContentError` that names the field.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -22,7 +22,7 @@ from typing import Final, NewType, Union, get_args, get_origin
 
 import msgspec
 
-from gantrymq.errors import InvalidValue, ProtocolError
+from gantrymq.errors import ContentError, InvalidValue
 from gantrymq.model.queue import QueueId
 from gantrymq.model.widths import Int32
 from gantrymq.wire.bodies.scalars import (
@@ -47,15 +47,15 @@ def read(hint: object, raw: object, field: str) -> object:
     """Return a raw value as the type says.
 
     Raises:
-        ProtocolError: it is not of that type; names the field.
+        ContentError: it is not of that type; names the field.
     """
     try:
         value = reader_of(hint)(raw)
     except Mismatch as mismatch:
         path = "".join(reversed(mismatch.path))
-        raise ProtocolError(field + path, mismatch.problem) from None
+        raise ContentError(field + path, mismatch.problem) from None
     if value is ABSENT:
-        raise ProtocolError(field, "nothing is there")
+        raise ContentError(field, "nothing is there")
     return value
 
 

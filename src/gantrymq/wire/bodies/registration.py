@@ -14,15 +14,18 @@ Compressed:           one zlib stream of
 The compressed form loses `order` and the topic's system flags. The header's `compressed` cannot be
 trusted (5.x always says false), so the first byte decides: 0x78 begins a zlib stream and no JSON.
 Apache's class is `RegisterBrokerBody`.
+
+Names are what the peer says: whoever makes files or routes of them asks `model.names` first.
 """
 
+import re
 import struct
 import zlib
 from collections.abc import Mapping
 from typing import Final, cast
 
-from gantrymq.errors import ProtocolError
-from gantrymq.limits import DECOMPRESSED_BODY_BYTES_MAX
+from gantrymq.errors import ContentError, InvalidValue
+from gantrymq.limits import REGISTRATION_BYTES_MAX, REGISTRATION_TOPICS_MAX
 from gantrymq.model.offsets import DataVersion
 from gantrymq.model.route import QueueMapping
 from gantrymq.model.topic import FilterType, Perm, TopicConfig
@@ -31,9 +34,14 @@ from gantrymq.wire.bodies.codec import JsonBody
 from gantrymq.wire.bodies.reading import read
 from gantrymq.wire.bodies.schema import Body
 from gantrymq.wire.bodies.topic import TopicTable
+from gantrymq.wire.compression import decompress
+from gantrymq.wire.sysflag import Compression
 
 _ZLIB_FIRST_BYTE: Final = 0x78
 _COUNT: Final = struct.Struct(">i")
+_NUMBER: Final = re.compile(r"-?[0-9]{1,10}", re.ASCII)
+_SHOWN: Final = 40
+"""Characters of a bad value that an error repeats."""
 
 
 class Registration(Body, frozen=True, kw_only=True):
@@ -53,10 +61,12 @@ class RegistrationBody(JsonBody[Registration]):
         """Return the registration.
 
         Raises:
-            ProtocolError: it is none of the forms; names the field.
+            ContentError: it is none of the forms; names the field.
         """
         if body[:1] == bytes([_ZLIB_FIRST_BYTE]):
-            return _CompressedReader(_inflate(body)).read()
+            return _CompressedReader(
+                decompress(body, Compression.ZLIB, REGISTRATION_BYTES_MAX)
+            ).read()
         raw = fastjson.parse(body)
         if isinstance(raw, dict) and "topicConfigTable" in raw:
             table = cast("TopicTable", read(TopicTable, raw, "body"))
@@ -64,11 +74,15 @@ class RegistrationBody(JsonBody[Registration]):
         return cast("Registration", read(Registration, raw, "body"))
 
     def encode_compressed(self, value: Registration, *, with_mappings: bool = True) -> bytes:
-        """Return the compressed form; name servers before 5.0 skip the mappings unread."""
+        """Return the compressed form; name servers before 5.0 skip the mappings unread.
+
+        Raises:
+            InvalidValue: a topic's name has a blank in it, or is not Unicode.
+        """
         table = value.topic_config_serialize_wrapper
         topics = table.topic_config_table.values()
         out = [_sized(_VERSION.encode(table.data_version)), _COUNT.pack(len(topics))]
-        out.extend(_sized(_topic_text(topic).encode()) for topic in topics)
+        out.extend(_sized(_topic_line(topic)) for topic in topics)
         out.append(_sized(fastjson.encode(value.filter_server_list)))
         if with_mappings:
             mappings = (table.topic_queue_mapping_info_map or {}).values()
@@ -82,25 +96,17 @@ def _sized(part: bytes) -> bytes:
     return _COUNT.pack(len(part)) + part
 
 
-def _topic_text(topic: TopicConfig) -> str:
+def _topic_line(topic: TopicConfig) -> bytes:
     """Return a topic's settings on one line."""
+    if " " in topic.name:
+        raise InvalidValue(f"topic {topic.name[:_SHOWN]!r}: a blank would end it on its line")
     numbers = f"{topic.read_queues} {topic.write_queues} {int(topic.perm)}"
     attributes = fastjson.encode(topic.attributes).decode()
-    return f"{topic.name} {numbers} {topic.filter_type.name} {attributes}"
-
-
-def _inflate(body: bytes) -> bytes:
-    """Undo the compression, up to a bound."""
-    stream = zlib.decompressobj()
+    text = f"{topic.name} {numbers} {topic.filter_type.name} {attributes}"
     try:
-        data = stream.decompress(body, DECOMPRESSED_BODY_BYTES_MAX + 1)
-    except zlib.error as error:
-        raise ProtocolError("body", f"not a zlib stream: {error}") from None
-    if len(data) > DECOMPRESSED_BODY_BYTES_MAX:
-        raise ProtocolError("body", f"grows beyond {DECOMPRESSED_BODY_BYTES_MAX} bytes")
-    if not stream.eof:
-        raise ProtocolError("body", "the zlib stream ends too early")
-    return data
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidValue(f"topic {topic.name[:_SHOWN]!r} is not Unicode: {error}") from None
 
 
 class _CompressedReader:
@@ -116,7 +122,7 @@ class _CompressedReader:
         """Return what it holds; what is behind it is ignored, as in Java."""
         version = _VERSION.decode(self._part("body.dataVersion"))
         topics: dict[str, TopicConfig] = {}
-        for index in range(self._count("body.topicConfigTable")):
+        for index in range(self._items("body.topicConfigTable")):
             field = f"body.topicConfigTable[{index}]"
             topic = _read_topic(self._part(field), field)
             topics[topic.name] = topic
@@ -132,7 +138,7 @@ class _CompressedReader:
     def _mappings(self) -> dict[str, QueueMapping]:
         """Return the part that 5.x adds."""
         field = "body.topicQueueMappingInfoMap"
-        count = self._count(field)
+        count = self._items(field)
         mappings = [_MAPPING.decode(self._part(f"{field}[{index}]")) for index in range(count)]
         return {mapping.topic: mapping for mapping in mappings}
 
@@ -140,12 +146,21 @@ class _CompressedReader:
         """Return a number that cannot be more than the bytes that are left."""
         left = len(self._data) - self._at - _COUNT.size
         if left < 0:
-            raise ProtocolError(field, "the data ends before its length")
+            raise ContentError(field, "the data ends before its length")
         (count,) = _COUNT.unpack_from(self._data, self._at)
         if not 0 <= count <= left:
-            raise ProtocolError(field, f"a length of {count} with {left} bytes left")
+            raise ContentError(field, f"a length of {count} with {left} bytes left")
         self._at += _COUNT.size
         return int(count)
+
+    def _items(self, field: str) -> int:
+        """Return how many parts follow."""
+        count = self._count(field)
+        if count > REGISTRATION_TOPICS_MAX:
+            raise ContentError(
+                field, f"{count} entries; at most {REGISTRATION_TOPICS_MAX} are taken"
+            )
+        return count
 
     def _part(self, field: str) -> bytes:
         """Return the next sized part."""
@@ -159,7 +174,7 @@ def _read_topic(line: bytes, field: str) -> TopicConfig:
     """Read a topic's settings from one line."""
     try:
         name, *numbers, filter_type, attributes = (line.decode() + " ").split(" ", 5)
-        read_queues, write_queues, perm = (int(number) for number in numbers)
+        read_queues, write_queues, perm = (_number(number) for number in numbers)
         return TopicConfig(
             name=name,
             read_queues=read_queues,
@@ -169,14 +184,23 @@ def _read_topic(line: bytes, field: str) -> TopicConfig:
             attributes=_read_attributes(attributes),
         )
     except (ValueError, KeyError) as error:
-        raise ProtocolError(field, f"not a topic line: {error}") from None
+        raise ContentError(field, f"not a topic line: {error}") from None
+
+
+def _number(text: str) -> int:
+    """Read a number as Java does: ASCII digits, no underscores."""
+    if _NUMBER.fullmatch(text) is None:
+        raise ValueError(f"{text[:_SHOWN]!r} is not a number")
+    return int(text)
 
 
 def _read_attributes(text: str) -> Mapping[str, str]:
     """Read the sixth part of a topic's line; what is no JSON counts as none, as in Java."""
+    if not text or text.isspace():
+        return {}
     try:
         return cast("Mapping[str, str]", read(Mapping[str, str], fastjson.parse(text.encode()), ""))
-    except ProtocolError:
+    except ContentError:
         return {}
 
 

@@ -47,7 +47,7 @@ class ResetOffsetsBody(JsonBody[ResetOffsets]):
         """Return the offsets.
 
         Raises:
-            ProtocolError: it is neither form; names the field.
+            ContentError: it is neither form; names the field.
         """
         raw = fastjson.parse(body)
         if not (isinstance(raw, dict) and isinstance(raw.get("offsetTable"), list)):

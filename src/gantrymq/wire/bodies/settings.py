@@ -16,7 +16,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from gantrymq.errors import ProtocolError
+from gantrymq.errors import ContentError
 from gantrymq.wire.bodies.codec import TEXT
 
 _LINE: Final = re.compile(
@@ -44,7 +44,7 @@ class SettingsBody:
         """Return the settings in their order; of two with one name the last holds.
 
         Raises:
-            ProtocolError: it is not UTF-8, or an escape is broken.
+            ContentError: it is not UTF-8, or an escape is broken.
         """
         text = TEXT.decode(body)
         settings: dict[str, str] = {}
@@ -74,10 +74,10 @@ def _letter(match: re.Match[str]) -> str:
     if len(name) > 1:
         letter = chr(int(name[1:], 16))
         if "\ud800" <= letter <= "\udfff":
-            raise ProtocolError("body", f"the escape \\{name} is half a surrogate pair")
+            raise ContentError("body", f"the escape \\{name} is half a surrogate pair")
         return letter
     if name == "u":
-        raise ProtocolError(
+        raise ContentError(
             "body", f"a \\u escape without four digits, at character {match.start()}"
         )
     return _LETTERS.get(name, name)
