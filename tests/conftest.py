@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import gantrymq
 from support import hypothesis_profiles, kernels, tools
 from support.kernels import kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
 
 __all__ = ["kernel"]  # a fixture: a test that takes it runs once with each kernel
 
@@ -28,8 +32,12 @@ def pytest_configure() -> None:
 
 
 def pytest_report_header() -> list[str]:
-    """Name the kernels under test."""
-    return [f"gantrymq {gantrymq.__version__}, {kernels.header_line()}"]
+    """Name the kernels under test, and in CI what may be left out."""
+    lines = [f"gantrymq {gantrymq.__version__}, {kernels.header_line()}"]
+    if tools.required():
+        allowed = [f"{name} ({why})" for name, why in tools.SKIPS_ALLOWED_IN_CI.items()]
+        lines.append(f"CI=true: a skip is a failure, except of: {', '.join(allowed) or 'none'}")
+    return lines
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -42,6 +50,30 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         if tools.required():
             pytest.fail(f"tool {name}: {why}; with CI=true no test may be left out", pytrace=False)
         pytest.skip(f"tool {name}: {why}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Where CI=true, fail a test that skips itself, for whatever reason."""
+    report = yield
+    if not hasattr(report, "wasxfail"):  # an expected failure has run
+        _refuse_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Do the same for a module that skips itself."""
+    report = yield
+    _refuse_skip(report)
+    return report
+
+
+def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if report.skipped and tools.required() and report.nodeid not in tools.SKIPS_ALLOWED_IN_CI:
+        why = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome = "failed"
+        report.longrepr = f"{report.nodeid}: {why}; with CI=true no test may be left out"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

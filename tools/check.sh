@@ -31,10 +31,15 @@ kernel=$("$python" -c 'import logging; logging.disable()
 from gantrymq.kernel import kernel; print(kernel.KERNEL_NAME)') || exit 1
 if [ "$kernel" != compiled ]; then
     if [ "${CI:-}" = true ]; then
-        echo "CI=true, and the kernel in use is the $kernel one: the compiled kernel must be built here" >&2
+        echo "CI=true, and the kernel in use is the $kernel one (GANTRYMQ_KERNEL=${GANTRYMQ_KERNEL:-}):" \
+            "the compiled kernel must be built and chosen here" >&2
         exit 1
     fi
-    echo "no compiled kernel: testing the readable one alone (GANTRYMQ_ALLOW_READABLE=1)"
+    if [ -n "${GANTRYMQ_KERNEL:-}" ]; then
+        echo "GANTRYMQ_KERNEL=$GANTRYMQ_KERNEL: testing on the $kernel kernel (GANTRYMQ_ALLOW_READABLE=1)"
+    else
+        echo "no compiled kernel: testing the readable one alone (GANTRYMQ_ALLOW_READABLE=1)"
+    fi
     export GANTRYMQ_ALLOW_READABLE=1
 fi
 

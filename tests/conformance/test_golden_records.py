@@ -15,10 +15,22 @@ import pytest
 
 from gantrymq.kernel.values import COLUMN_NAMES, Stop
 from support.arrow import as_pylists
-from support.golden import STORE_LABELS
+from support.golden import (
+    HA,
+    HA_FILES,
+    STORE,
+    STORE_FILES,
+    STORE_LABELS,
+    WIRE,
+    WIRE_FILE_COUNT,
+    WIRE_FILES,
+    wire_files,
+)
 from support.stores import GoldenStore, LogFile, golden_store
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gantrymq.kernel.interface import Kernel
     from support.arrow import Cell
 
@@ -30,6 +42,28 @@ BYTES_MAX = 2**29
 def store(request: pytest.FixtureRequest) -> GoldenStore:
     label: str = request.param
     return golden_store(label)
+
+
+def test_nothing_of_the_golden_data_is_missing() -> None:
+    """A store or a conversation that is not there would be tests that are not there."""
+    assert len(STORE_LABELS) == 9
+    assert {path.name for path in STORE.iterdir()} == set(STORE_LABELS)
+    for label in STORE_LABELS:
+        assert sorted(path.name for path in (STORE / label).iterdir()) == list(STORE_FILES)
+    assert {path.name for path in HA.iterdir()} == {*HA_FILES, "README.md"}
+    assert all((HA / name).stat().st_size for name in HA_FILES)
+    assert len(WIRE_FILES) == WIRE_FILE_COUNT == 368
+
+
+def test_a_missing_conversation_is_noticed(tmp_path: Path) -> None:
+    for path in [WIRE / "index.json", *WIRE_FILES]:
+        link = tmp_path / path.relative_to(WIRE)
+        link.parent.mkdir(exist_ok=True)
+        link.symlink_to(path)
+    assert len(wire_files(tmp_path)) == WIRE_FILE_COUNT
+    (tmp_path / "java-5.5.0" / "pop.jsonl").unlink()
+    with pytest.raises(FileNotFoundError, match=r"367 conversations.*java-5\.5\.0/pop\.jsonl"):
+        wire_files(tmp_path)
 
 
 def good_files(store: GoldenStore) -> list[tuple[LogFile, int]]:

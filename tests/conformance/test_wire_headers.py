@@ -3,31 +3,44 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+import re
+from collections import defaultdict
+from functools import cache
+from typing import TYPE_CHECKING, Final, cast
 
+import msgspec
 import pytest
 
+from gantrymq.errors import ProtocolError
 from gantrymq.kernel import kernel
 from gantrymq.limits import FRAME_BYTES_MAX
 from gantrymq.wire.codes import LanguageCode, RequestCode
 from gantrymq.wire.command import BINARY_HEADER, Command
+from gantrymq.wire.fields import Header, Int32
 from gantrymq.wire.frame import FrameParser, encode_frame
 from gantrymq.wire.header_codec import widen_code
 from gantrymq.wire.headers.envelope import COMMON_FIELDS
 from gantrymq.wire.headers.pull import PullMessageRequest
 from gantrymq.wire.headers.send import SendMessageRequest, SendMessageV2Request
 from gantrymq.wire.registry import HEADERS
-from support.golden import WIRE_FILES, Entry, exchanges, wire_entries, wire_id
+from support.golden import FRAMES, WIRE_FILES, Entry, exchanges, wire_entries, wire_id
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
-
-    from gantrymq.wire.fields import Header
 
 every_file = pytest.mark.parametrize("path", WIRE_FILES, ids=wire_id)
 
-FRAMES = 7000
-"""What tests/golden/wire holds; a file that is not read must not go unnoticed."""
+BOOLEAN_TEXTS: Final = frozenset({"true", "false", "0", "1"})
+WRITTEN_AS_DIGITS: Final = {
+    "SendMessageRequest.batch": "the C++ client writes 0 and 1, which Java reads as false",
+    "SendMessageRequest.unitMode": "the same",
+}
+"""Booleans that were not recorded as `true` and `false` alone. No other text may change."""
+LOOKS_LIKE_ANOTHER: Final = {
+    "SendMessageResponse.TRACE_ON": "a property, so a text; only `true` was recorded",
+}
+"""Fields whose recorded texts look like another type than theirs."""
 
 
 def decoded(entry: Entry) -> Command:
@@ -117,36 +130,119 @@ def test_any_cut_gives_the_same_commands(path: Path) -> None:
         assert parser.kept_bytes == 0
 
 
-def check_schema(schema: type[Header], fields: dict[str, str], where: str) -> None:
+def check_schema(schema: type[Header], fields: Mapping[str, str], where: str) -> None:
     """Decode, encode, and find every field that the schema knows, in canonical form."""
     header = schema.decode(fields)
-    known = {name: fields[name] for name in schema.wire_names() if name in fields}
-    canonical = {
-        # Java writes booleans as `true` and `false`; the C++ client as `1` and `0`.
-        name: text if header.encode()[name] not in {"true", "false"} else header.encode()[name]
-        for name, text in known.items()
-    }
-    assert header.encode() == canonical, where
-    assert schema.decode(header.encode()) == header, where
+    written = header.encode()
+    canonical = {name: fields[name] for name in schema.wire_names() if name in fields}
+    for name, text in canonical.items():
+        if f"{schema.__name__}.{name}" in WRITTEN_AS_DIGITS and text.lower() in BOOLEAN_TEXTS:
+            canonical[name] = written[name]
+    assert written == canonical, where
+    assert schema.decode(written) == header, where
 
 
-@every_file
-def test_schemas_cover_every_field(path: Path) -> None:
+def known_headers(path: Path) -> Iterator[tuple[type[Header], dict[str, str], str]]:
+    """Yield every header of a file that its schema must hold in full: schema, fields, place."""
     for request_entry, response_entry in exchanges(wire_entries(path)):
         where = f"line {request_entry.line}"
         schemas = HEADERS[RequestCode(widen_code(request_entry.code))]
         assert schemas.request is not None, where
         assert schemas.response is not None, where
-        request = decoded(request_entry)
-        check_schema(schemas.request, request.fields, where)
-        strangers = request.fields.keys() - COMMON_FIELDS - set(schemas.request.wire_names())
-        assert not strangers, where
-        if response_entry is None:
-            continue
-        response = decoded(response_entry)
-        assert response.fields.keys() <= set(schemas.response.wire_names()), where
-        if response.code in schemas.full_on:
-            check_schema(schemas.response, response.fields, where)
+        yield schemas.request, decoded(request_entry).fields, where
+        if response_entry is not None:
+            response = decoded(response_entry)
+            assert response.fields.keys() <= set(schemas.response.wire_names()), where
+            if response.code in schemas.full_on:
+                yield schemas.response, response.fields, where
+
+
+@every_file
+def test_schemas_cover_every_field(path: Path) -> None:
+    for schema, fields, where in known_headers(path):
+        check_schema(schema, fields, where)
+        assert fields.keys() <= COMMON_FIELDS | set(schema.wire_names()), where
+
+
+@cache
+def recorded_headers() -> dict[type[Header], list[dict[str, str]]]:
+    """Return every header that was recorded for a schema, each once."""
+    found: dict[type[Header], dict[tuple[tuple[str, str], ...], dict[str, str]]] = defaultdict(dict)
+    for path in WIRE_FILES:
+        for schema, fields, _where in known_headers(path):
+            found[schema][tuple(sorted(fields.items()))] = fields
+    return {schema: list(headers.values()) for schema, headers in found.items()}
+
+
+def apparent_kind(texts: set[str]) -> type:
+    """Return the type that all these recorded texts seem to have."""
+    words = {text.lower() for text in texts}
+    if words <= BOOLEAN_TEXTS and not words <= {"0", "1"}:
+        return bool
+    return int if all(re.fullmatch(r"-?[0-9]+", text) for text in texts) else str
+
+
+def plain_kind(kind: object) -> type:
+    """Return the Python type of a declared one: `int` for `Int32 | None`."""
+    if kind in {bool, bool | None}:
+        return bool
+    return str if kind in {str, str | None} else int
+
+
+def mistyped(schema: type[Header], headers: list[dict[str, str]]) -> list[str]:
+    """Name the fields that are declared as something else than what was recorded."""
+    wrong: list[str] = []
+    for field in msgspec.structs.fields(schema):
+        name = field.encode_name
+        texts = {header[name] for header in headers if name in header}
+        place = f"{schema.__name__}.{name}"
+        if texts and place not in LOOKS_LIKE_ANOTHER:
+            declared, recorded = plain_kind(field.type), apparent_kind(texts)
+            if declared is not recorded:
+                wrong.append(f"{place}: {declared}, recorded as {recorded}")
+    return wrong
+
+
+def test_declared_types_are_those_recorded() -> None:
+    headers = recorded_headers()
+    assert [wrong for schema in headers for wrong in mistyped(schema, headers[schema])] == []
+
+
+def redeclared(schema: type[Header], attribute: str, wire_name: str, kind: object) -> type[Header]:
+    """Return a schema in which one field has another type."""
+    field = (attribute, kind, msgspec.field(name=wire_name, default=None))
+    name = schema.__name__
+    wrong = msgspec.defstruct(name, [field], bases=(schema,), frozen=True, kw_only=True)
+    return cast("type[Header]", wrong)
+
+
+def is_caught(schema: type[Header], headers: list[dict[str, str]]) -> bool:
+    """Say whether one of the tests above would fail with this schema."""
+    try:
+        for header in headers:
+            check_schema(schema, header, "")
+    except (AssertionError, ProtocolError):
+        return True
+    return mistyped(schema, headers) != []
+
+
+@pytest.mark.parametrize("kind", [bool, Int32, str], ids=["bool", "int", "str"])
+def test_a_wrong_type_is_noticed(kind: type) -> None:
+    """Declare each recorded field as what it is not; the golden data must say so every time."""
+    tried = 0
+    unnoticed: list[str] = []
+    for schema, headers in recorded_headers().items():
+        assert not is_caught(schema, headers)
+        recorded = {name for header in headers for name in header}
+        for field in msgspec.structs.fields(schema):
+            name = field.encode_name
+            if name not in recorded or plain_kind(field.type) is plain_kind(kind):
+                continue
+            tried += 1
+            if not is_caught(redeclared(schema, field.name, name, kind), headers):
+                unnoticed.append(f"{schema.__name__}.{name}")
+    assert tried > 90
+    assert unnoticed == (list(LOOKS_LIKE_ANOTHER) if kind is bool else [])
 
 
 def hot_header(code: int, request: Command) -> dict[str, object]:

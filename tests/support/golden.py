@@ -10,7 +10,7 @@ import base64
 import gzip
 import tarfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -18,9 +18,59 @@ GOLDEN = Path(__file__).parent.parent / "golden"
 WIRE = GOLDEN / "wire"
 STORE = GOLDEN / "store"
 
-WIRE_FILES = sorted(WIRE.glob("*/*.jsonl"))
+HA = GOLDEN / "ha"
+
+FRAMES: Final = 7000
+"""What the conversations hold together; a file that is cut short must not go unnoticed."""
+WIRE_FILE_COUNT: Final = 368
+STORE_LABELS: Final = (
+    "apache-4.9.7-clean",
+    "apache-4.9.7-cqext-sql92",
+    "apache-4.9.7-killed",
+    "apache-4.9.7-torn",
+    "apache-4.9.7-zero-length-file",
+    "apache-5.5.0-clean",
+    "apache-5.5.0-killed",
+    "apache-5.5.0-pop-v2records",
+    "apache-5.5.0-torn",
+)
+"""By name, so that the tests of a store that is missing fail rather than not exist."""
+STORE_FILES: Final = ("broker.conf", "manifest.json", "messages.jsonl.gz", "store.tar.gz")
+HA_CONVERSATIONS: Final = tuple(
+    f"ha-{what}-{version}"
+    for what in ("new-empty-slave", "slave-rejoins")
+    for version in ("4.9.7", "5.5.0")
+)
+HA_FILES: Final = (
+    "facts-4.9.7.json",
+    "facts-5.5.0.json",
+    *(
+        f"{conversation}{suffix}"
+        for conversation in HA_CONVERSATIONS
+        for suffix in (".json", ".master-to-slave.bin", ".slave-to-master.bin")
+    ),
+)
+
+
+def wire_files(folder: Path) -> list[Path]:
+    """Return every recorded conversation in order.
+
+    Raises FileNotFoundError unless they are those that `index.json` lists, all of them.
+    """
+    found = sorted(folder.glob("*/*.jsonl"))
+    listed = msgspec.json.decode((folder / "index.json").read_bytes(), type=dict[str, object])
+    names = {path.relative_to(folder).as_posix() for path in found}
+    if names != listed.keys() or len(found) != WIRE_FILE_COUNT:
+        differ = sorted(names ^ listed.keys())[:3]
+        raise FileNotFoundError(
+            f"{folder}: {len(found)} conversations, {len(listed)} listed,"
+            f" {WIRE_FILE_COUNT} expected; not in both: {differ}"
+        )
+    return found
+
+
+WIRE_FILES: Final = wire_files(WIRE)
 """Every recorded conversation."""
-STORE_LABELS = sorted(path.name for path in STORE.iterdir() if path.is_dir())
 
 
 class Entry(NamedTuple):

@@ -12,7 +12,7 @@ import subprocess
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -219,31 +219,49 @@ def assertions(source: Source) -> Iterator[str]:
     """A test that cannot fail is not one."""
     if not source.is_test:
         return
-    functions = {
-        node.name: node
+    functions = [
+        node
         for node in ast.walk(source.tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    }
-    asserting = {name for name, node in functions.items() if _asserts(node)}
+    ]
+    asserting = {node.name for node in functions if _asserts(node)}
+    machines = [node for node in ast.walk(source.tree) if _is_state_machine(node)]
+    asserting |= {node.name for node in machines if _asserts(node)}
     growing = True
     while growing:
-        callers = {name for name, node in functions.items() if asserting & _called(node)}
+        callers = {node.name for node in functions if asserting & _called(node)}
         growing = not callers <= asserting
         asserting |= callers
-    for name, node in functions.items():
-        if name.startswith("test_") and name not in asserting:
-            yield f"line {node.lineno}: {name} asserts nothing"
+    for node in functions:
+        if node.name.startswith("test_") and not (_asserts(node) or asserting & _called(node)):
+            yield f"line {node.lineno}: {node.name} asserts nothing"
+    for machine in machines:
+        if machine.name not in asserting and not asserting & _called(machine):
+            yield f"line {machine.lineno}: no rule of {machine.name} asserts anything"
+
+
+def _is_state_machine(node: ast.AST) -> TypeGuard[ast.ClassDef]:
+    """Say whether this is a class of rules that hypothesis runs as a test."""
+    return isinstance(node, ast.ClassDef) and any(
+        _dotted(base).endswith("RuleBasedStateMachine") for base in node.bases
+    )
 
 
 def _asserts(function: ast.AST) -> bool:
-    """Say whether a function itself asserts, or calls what does by its name.
+    """Say whether a function itself can find something wrong.
 
-    One that lets certain errors pass asserts that there are no others.
+    That is `assert` of something, `pytest.raises` and what is like it, or the `check` method of an
+    object that compares. That no error comes up is not enough, nor that only certain ones do.
     """
-    if any(isinstance(node, ast.Assert | ast.Try) for node in ast.walk(function)):
-        return True
-    checks = ("assert_", "check_", "expect_", "raises", "warns", "fail", "suppress")
-    return any(name.startswith(checks) for name in _called(function))
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assert) and not isinstance(node.test, ast.Constant):
+            return True
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if _dotted(node.func) in {"pytest.raises", "pytest.warns", "pytest.fail"}:
+                return True
+            if node.func.attr == "check":
+                return True
+    return False
 
 
 def _called(function: ast.AST) -> set[str]:

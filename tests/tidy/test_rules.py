@@ -71,6 +71,11 @@ BAD: list[tuple[Rule, str, str]] = [
     (rules.assertions, TEST, "def test_a():\n    run()\n"),
     (rules.assertions, TEST, "class TestA:\n    async def test_b(self):\n        await run()\n"),
     (rules.assertions, TEST, "def f():\n    g()\ndef g():\n    f()\ndef test_a():\n    f()\n"),
+    (rules.assertions, TEST, "def test_a():\n    with suppress(E):\n        run()\n"),
+    (rules.assertions, TEST, "def test_a():\n    try:\n        f()\n    except E:\n        pass\n"),
+    (rules.assertions, TEST, "def test_a():\n    check_it()\n    expect_it()\n    assert True\n"),
+    (rules.assertions, TEST, "class A(RuleBasedStateMachine):\n  @rule()\n  def f(self): g()\n"),
+    (rules.assertions, TEST, "def test_a():\n  assert x\nclass A:\n  def test_a(self): g()\n"),
 ]  # fmt: skip
 
 
@@ -95,7 +100,8 @@ GOOD: list[tuple[Rule, str, str]] = [
     (rules.module_docstring, MODULE, '"""What it is."""\n'),
     (rules.module_docstring, TEST, "x = 1\n"),
     (rules.assertions, TEST, "def test_a():\n    with pytest.raises(E):\n        run()\n"),
-    (rules.assertions, TEST, "def test_a():\n    with suppress(E):\n        run()\n"),
+    (rules.assertions, TEST, "def test_a():\n    model.check(run())\n"),
+    (rules.assertions, TEST, "class A(RuleBasedStateMachine):\n  def f(self):\n    assert x\n"),
     (rules.assertions, TEST, "def f():\n    assert x\ndef g():\n    f()\ndef test_a():\n    g()\n"),
     (rules.assertions, "tests/support/golden.py", "def test_a():\n    run()\n"),
 ]

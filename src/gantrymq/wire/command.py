@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from gantrymq.errors import InvalidValue
+from gantrymq.errors import InvalidValue, shown
 from gantrymq.kernel.values import BINARY_HEADER, JSON_HEADER
 from gantrymq.wire.codes import SPOKEN_VERSION, LanguageCode, ResponseCode
 
@@ -24,8 +24,6 @@ __all__ = ["BINARY_HEADER", "JSON_HEADER", "Command", "check_encodable", "ext_pl
 
 _RESPONSE: Final = 1
 _ONEWAY: Final = 2
-_SHOWN: Final = 64
-"""Characters of a key that an error repeats."""
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,4 +117,4 @@ def check_encodable(command: Command) -> None:
 
 def ext_place(key: str) -> str:
     """Return where an ext field stands, for an error; a peer's long key is cut."""
-    return f"header.extFields.{key if len(key) <= _SHOWN else key[:_SHOWN] + '…'}"
+    return f"header.extFields.{shown(key)}"

@@ -17,7 +17,6 @@ type; a boolean is true for the word `true` in any case and false for everything
 the schema does not name are passed over; `Command.fields` still has them.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from types import UnionType
@@ -25,14 +24,12 @@ from typing import Annotated, Final, NamedTuple, Self, Union, get_args, get_orig
 
 import msgspec
 
-from gantrymq.errors import ContentError, InvalidValue
+from gantrymq.errors import ContentError, InvalidValue, shown
+from gantrymq.wire.integers import fits, parse_integer
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
-# Possessive: a long run of zeros is walked over once.
-_INTEGER: Final = re.compile(r"([+-]?)(0*+)([0-9]{0,19})", re.ASCII)
-_SHOWN_CHARACTERS: Final = 64
 
 _Value = str | int | bool
 
@@ -93,12 +90,10 @@ def _read_boolean(text: str, _wire_name: str) -> bool:
 
 
 def _read_integer(text: str, wire_name: str, bits: int) -> int:
-    match = _INTEGER.fullmatch(text)
-    if match is not None and (match[2] or match[3]):
-        number = int(match[1] + (match[3] or "0"))
-        if -(1 << bits - 1) <= number < 1 << bits - 1:
-            return number
-    raise _unreadable(wire_name, text, f"a {bits}-bit integer")
+    number = parse_integer(text, bits)
+    if number is None:
+        raise _unreadable(wire_name, text, f"a {bits}-bit integer")
+    return number
 
 
 def _read_int32(text: str, wire_name: str) -> int:
@@ -110,15 +105,14 @@ def _read_int64(text: str, wire_name: str) -> int:
 
 
 def _unreadable(wire_name: str, text: str, wanted: str) -> ContentError:
-    shown = repr(text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…")
-    return ContentError(f"header.extFields.{wire_name}", f"{shown} is not {wanted}")
+    return ContentError(f"header.extFields.{wire_name}", f"{shown(text)!r} is not {wanted}")
 
 
 def _write(value: _Value, field: _Field) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
-        if not -(1 << field.bits - 1) <= value < 1 << field.bits - 1:
+        if not fits(value, field.bits):
             raise InvalidValue(f"{field.wire_name}: {value} is not a {field.bits}-bit integer")
         return str(value)
     return str(value)

@@ -18,7 +18,6 @@ Apache's class is `RegisterBrokerBody`.
 Names are what the peer says: whoever makes files or routes of them asks `model.names` first.
 """
 
-import re
 import struct
 import zlib
 from collections.abc import Mapping
@@ -35,11 +34,11 @@ from gantrymq.wire.bodies.reading import read
 from gantrymq.wire.bodies.schema import Body
 from gantrymq.wire.bodies.topic import TopicTable
 from gantrymq.wire.compression import decompress
+from gantrymq.wire.integers import parse_integer
 from gantrymq.wire.sysflag import Compression
 
 _ZLIB_FIRST_BYTE: Final = 0x78
 _COUNT: Final = struct.Struct(">i")
-_NUMBER: Final = re.compile(r"-?[0-9]{1,10}", re.ASCII)
 _SHOWN: Final = 40
 """Characters of a bad value that an error repeats."""
 
@@ -189,9 +188,10 @@ def _read_topic(line: bytes, field: str) -> TopicConfig:
 
 def _number(text: str) -> int:
     """Read a number as Java does: ASCII digits, no underscores."""
-    if _NUMBER.fullmatch(text) is None:
+    number = parse_integer(text, 32)
+    if number is None:
         raise ValueError(f"{text[:_SHOWN]!r} is not a number")
-    return int(text)
+    return number
 
 
 def _read_attributes(text: str) -> Mapping[str, str]:
