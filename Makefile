@@ -58,8 +58,9 @@ format: $(locked) ## ruff: format, and mend what can be mended safely
 types: $(installed) ## mypy --strict
 	@$(python) -m mypy
 
-bench: $(installed) ## micro-benchmarks of both kernels, as JSON
+bench: $(installed) ## kernel and store, measured, as JSON; SCALE=0.01 is small and quick
 	@$(python) -m bench.micro
+	@$(python) -m bench.store --scale $(or $(SCALE),1)
 
 fuzz: $(installed) .venv/.fuzz ## bad input for every parser, SECONDS=600 for each of TARGETS
 	@status=0; for target in $(TARGETS); do \

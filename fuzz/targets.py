@@ -264,6 +264,7 @@ def _same(what: str, read: Outcome[object], again: Outcome[object]) -> None:
 
 def properties(data: bytes) -> str:
     """Take the bytes for a property string: as text, as a stored message's, as a producer's."""
+    data = data[:PROPERTIES_BYTES_MAX]  # a longer one is refused, and there is no more to see
     read = decode_properties(data)
     if decode_properties(data.decode(errors="replace")) != read:
         raise DisagreementError("properties differ between bytes and text")
@@ -272,7 +273,7 @@ def properties(data: bytes) -> str:
         raise DisagreementError(f"{read!r} is {written.value!r} when written")
     kinds = [written.kind]
     for topic in (b"T", SCHEDULE_TOPIC):
-        stored = RECORD._replace(topic=topic, properties=data[:PROPERTIES_BYTES_MAX])
+        stored = RECORD._replace(topic=topic, properties=data)
         raw = bytearray(len(stored.properties) + 256)
         end = kernel.encode_record(raw, 0, len(raw), stored)
         kinds.append(_built(bytes(raw[:end]), verify_crc=True))

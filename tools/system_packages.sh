@@ -14,6 +14,9 @@ have_jdk() {
     [ "${major:-0}" -ge 17 ]
 }
 
+# Fetches the Apache RocketMQ releases that interoperability tests run.
+have_maven() { command -v mvn >/dev/null; }
+
 have_etcd() { command -v etcd >/dev/null; }
 
 have_chromium() { command -v chromium >/dev/null || command -v chromium-browser >/dev/null; }
@@ -28,6 +31,7 @@ have_venv() {
 missing=()
 have_venv || missing+=(python3-venv)
 have_jdk || missing+=(openjdk-17-jdk-headless)
+have_maven || missing+=(maven)
 have_etcd || missing+=(etcd-server)
 have_chromium || missing+=(chromium)
 [ "${#missing[@]}" -gt 0 ] || exit 0

@@ -25,6 +25,12 @@ BASE = frozenset({"errors", "limits", "clock", "version"})
 
 ANYTHING = frozenset({""})
 
+OFFLINE_TOOLS = frozenset(
+    f"store.{name}"
+    for name in ("export", "files", "overview", "reader", "rebuild", "shape", "verify")
+)
+"""What the command line may use of the store: that which works on a directory."""
+
 MAY_USE: dict[str, frozenset[str]] = {
     "kernel": frozenset(),
     "model": frozenset(),
@@ -39,7 +45,7 @@ MAY_USE: dict[str, frozenset[str]] = {
         {"kernel", "model", "wire", "store", "broker", "transport", "cluster", "namesrv", "proxy"}
     ),
     "client": frozenset({"model", "wire", "transport"}),
-    "cli": frozenset({"client", "node", "kernel", "store.reader", "store.verify"}),
+    "cli": frozenset({"client", "node", "kernel", *OFFLINE_TOOLS}),
     "dashboard": frozenset({"client"}),
     "spark": frozenset({"client", "store.reader"}),
     "testing": ANYTHING,

@@ -7,23 +7,29 @@ Anything that is slow to import is imported where it is used: `--help` must answ
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from typing import TYPE_CHECKING, Final, NoReturn
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
 
+from gantrymq.cli import store
+from gantrymq.cli.arguments import FAILED, PROGRAM, CommandParser
 from gantrymq.version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-PROGRAM: Final = "gantrymq"
-BAD_USAGE: Final = 2
-
 DESCRIPTION: Final = """\
 RocketMQ in one pip install, with your topics as Spark tables."""
 
 EPILOG: Final = f"""\
-This is {VERSION}, a beginning: the package holds the wire codec and the record kernel, for use from
-Python. It has no commands yet: name server, broker, client and tools come with later versions.
+This is {VERSION}, a beginning: the package holds the wire codec, the record kernel and the message
+store, for use from Python. Name server, broker and client come with later versions.
+
+commands:
+  store inspect|verify|rebuild|export DIR
+                              look at a store directory of gantrymq or Apache RocketMQ, check it,
+                              mend it, or get the messages out of it; `gantrymq store --help`
 
 first steps:
   gantrymq --version          which version this is, and whether the fast (compiled) or the
@@ -34,19 +40,11 @@ first steps:
 exit status: 0 success, 1 a failed operation, 2 bad usage"""
 
 
-class _Parser(argparse.ArgumentParser):
-    """An argument parser whose complaints are one line and say what to do."""
-
-    def error(self, message: str) -> NoReturn:
-        """Print the complaint and leave with status 2."""
-        self.exit(BAD_USAGE, f"{PROGRAM}: {message}; try `{PROGRAM} --help`\n")
-
-
-def _parser() -> _Parser:
+def _parser() -> CommandParser:
     """Return the parser of the whole command line."""
-    parser = _Parser(
+    parser = CommandParser(
         prog=PROGRAM,
-        usage="gantrymq [--help] [--version]",
+        usage="gantrymq [--help] [--version] [COMMAND ...]",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -71,12 +69,45 @@ def version_line() -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status; bad usage raises SystemExit(2)."""
+    if sys.stdout is None:
+        return _fail("standard output is closed: open it, or send it to /dev/null")
+    try:
+        try:
+            return _run(arguments)
+        finally:
+            # Here it can be said what went wrong; at the end of the interpreter it cannot.
+            sys.stdout.flush()
+    except BrokenPipeError:
+        _drop_output()  # whoever reads it has had enough
+        return FAILED
+    except ImportError as error:
+        return _fail(str(error))
+    except OSError as error:
+        _drop_output()
+        return _fail(f"standard output: {error.strerror or error}")
+
+
+def _drop_output() -> None:
+    """Send what is still to be written nowhere, so that the interpreter ends in peace."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _fail(why: str) -> int:
+    """Say on one line what went wrong; return the status of a failed operation."""
+    with suppress(OSError):  # there is nowhere left to say it
+        sys.stderr.write(f"{PROGRAM}: {'; '.join(why.splitlines())}\n")
+    return FAILED
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     parser = _parser()
     chosen = parser.parse_args(arguments)
     if chosen.version:
         sys.stdout.write(version_line() + "\n")
     elif chosen.help or chosen.command is None:
-        parser.print_help()
+        sys.stdout.write(parser.format_help())
+    elif chosen.command == "store":
+        return store.main(chosen.rest)
     else:
         parser.error(f"there is no command {chosen.command!r} in version {VERSION}")
     return 0

@@ -74,7 +74,8 @@ def decode_binary_header(header: bytes, body: bytes) -> Command:
 def encode_binary_header(command: Command) -> bytes:
     """Return the binary header of a command; of a code over 16 bits the low half, as Java does.
 
-    Raises InvalidValue for text that is not Unicode, a key over 32767 bytes, a number over 32 bits.
+    Raises InvalidValue for text that is not Unicode, a key over 32767 bytes, a number over 32 bits,
+    an ext value that is not text.
     """
     check_encodable(command)
     pairs = command.fields.items() if command.wire_pairs is None else command.wire_pairs

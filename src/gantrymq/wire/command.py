@@ -16,6 +16,7 @@ import msgspec
 from gantrymq.errors import InvalidValue, shown
 from gantrymq.kernel.values import BINARY_HEADER, JSON_HEADER
 from gantrymq.wire.codes import SPOKEN_VERSION, LanguageCode, ResponseCode
+from gantrymq.wire.integers import fits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -105,14 +106,22 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_encodable(command: Command) -> None:
-    """Raise InvalidValue for what no header can hold: a number over 32 bits, a value not text."""
-    for name in ("code", "flag", "opaque", "version"):
-        number: int = getattr(command, name)
-        if not -(2**31) <= number < 2**31:
-            raise InvalidValue(f"{name} {number} is not a 32-bit number")
-    for key, value in command.fields.items():
-        if type(value) is not str:  # a caller that is not type-checked may give anything
-            raise InvalidValue(f"{ext_place(key)}: {value!r} is not text")
+    """Refuse what a peer could not read, whatever the serialization.
+
+    Raises InvalidValue naming a number that is not one of 32 bits, or a field that is not text: a
+    caller that is not type-checked may give anything.
+    """
+    for name in ("code", "opaque", "flag", "version"):
+        number: object = getattr(command, name)
+        if not fits(number, 32):
+            raise InvalidValue(f"{name}: {shown(repr(number))} is not a 32-bit integer")
+    pairs = command.fields.items() if command.wire_pairs is None else command.wire_pairs
+    for key, value in pairs:
+        if not (isinstance(key, str) and isinstance(value, str)):
+            raise InvalidValue(f"{ext_place(str(key))}: {shown(repr(value))} is not text")
+    remark: object = command.remark
+    if not (remark is None or isinstance(remark, str)):
+        raise InvalidValue(f"remark: {shown(repr(remark))} is not text")
 
 
 def ext_place(key: str) -> str:

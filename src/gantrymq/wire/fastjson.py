@@ -36,55 +36,72 @@ from typing import Final
 import msgspec
 
 from gantrymq.errors import ContentError, InvalidValue
-from gantrymq.limits import JSON_DEPTH_MAX, JSON_ENTRIES_MAX, JSON_LOOSE_BYTES_MAX
+from gantrymq.limits import (
+    JSON_DEPTH_MAX,
+    JSON_ENTRIES_MAX,
+    JSON_LOOSE_BYTES_MAX,
+    JSON_LOOSE_ENTRIES_MAX,
+)
 from gantrymq.wire.loose_json import LooseReader, ObjectKeyed
 
 __all__ = ["ObjectKeyed", "encode", "parse"]
 
-_NUMBER_AS_KEY: Final = re.compile(rb"[{,]\s*+-?[0-9]++\s*+:")
-_TEXT_OR_NUMBER_AS_KEY: Final = re.compile(
-    rb'("[^"\\]*+(?:\\.[^"\\]*+)*+"?)|([{,]\s*+)(-?[0-9]++)(\s*+:)', re.DOTALL
+_INTEGER_KEY: Final = re.compile(rb"[{,][ \t\r\n]*+-?[0-9]++[ \t\r\n]*+:")
+_CLOSED_TEXTS: Final = re.compile(rb'[^"]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"]*+)*+', re.DOTALL)
+_UP_TO_INTEGER_KEY: Final = re.compile(
+    rb"""((?: [^"{,]++
+        | "[^"\\]*+(?:\\.[^"\\]*+)*+"
+        | [{,](?![ \t\r\n]*+-?[0-9]++[ \t\r\n]*+:)
+        )*+ [{,][ \t\r\n]*+ ) (-?[0-9]++)""",
+    re.DOTALL | re.VERBOSE,
 )
+"""The next bare key outside of texts and all that is before it."""
+_LAST_KEY: Final = b"{0:"
+"""Put behind the text, so that the pattern above always finds a key and never looks twice."""
 
 
 def parse(data: bytes, field: str = "body") -> object:
     """Read one JSON text: dict, list, str, int, float, bool, None or `ObjectKeyed`.
 
     Raises:
-        ContentError: it is not UTF-8, not JSON by the rules above, or too deep; names the place.
+        ContentError: it is not UTF-8, not JSON by the rules above, too deep, or has more entries or
+            more bytes than `limits` allows; names the place.
     """
     entries = data.count(b",") + _openers(data)
     if entries > JSON_ENTRIES_MAX:
         raise ContentError(field, f"{entries} entries; at most {JSON_ENTRIES_MAX} are read")
     try:
-        value = _strict(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        if len(data) > JSON_LOOSE_BYTES_MAX:
-            raise ContentError(
-                field, f"{len(data)} bytes that are not strict JSON; at most {JSON_LOOSE_BYTES_MAX}"
-            ) from None
+        value = _read_strictly(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        _check_loose(data, entries + data.count(b":"), field, error)
         return LooseReader(_text(data, field), field).read()
     if _openers(data) > JSON_DEPTH_MAX and _is_deep(value):
         raise ContentError(field, f"more than {JSON_DEPTH_MAX} levels of nesting")
     return value
 
 
-def _strict(data: bytes) -> object:
-    """Read strict JSON, or JSON whose only fault is numbers as keys."""
+def _read_strictly(data: bytes) -> object:
+    """Read strict JSON, or JSON whose only fault is integers as keys: all of a master's offsets."""
     try:
-        plain: object = msgspec.json.decode(data)
+        value: object = msgspec.json.decode(data)
     except msgspec.DecodeError:
-        if _NUMBER_AS_KEY.search(data) is None:
+        if _INTEGER_KEY.search(data) is None or _CLOSED_TEXTS.fullmatch(data) is None:
             raise
-        quoted: object = msgspec.json.decode(_TEXT_OR_NUMBER_AS_KEY.sub(_with_quotes, data))
-        return quoted
-    return plain
+        pieces = _UP_TO_INTEGER_KEY.split(data + _LAST_KEY)
+        del pieces[::3]  # nothing is between two matches: what is left are the groups
+        value = msgspec.json.decode(b'"'.join(pieces)[: -len(b'{"0')])
+    return value
 
 
-def _with_quotes(found: re.Match[bytes]) -> bytes:
-    """Put a key in quotes; a text is left as it is."""
-    text: bytes | None = found[1]
-    return text if text is not None else b'%b"%b"%b' % (found[2], found[3], found[4])
+def _check_loose(data: bytes, entries: int, field: str, error: Exception) -> None:
+    """Refuse what the tolerant reader would take long for."""
+    if len(data) > JSON_LOOSE_BYTES_MAX:
+        found = f"{len(data)} bytes that are not strict JSON; at most {JSON_LOOSE_BYTES_MAX}"
+    elif entries > JSON_LOOSE_ENTRIES_MAX:
+        found = f"{entries} entries that are not strict JSON; at most {JSON_LOOSE_ENTRIES_MAX}"
+    else:
+        return
+    raise ContentError(field, f"{found} are read then: {error}") from None
 
 
 def _openers(data: bytes) -> int:
@@ -124,7 +141,9 @@ def encode(value: object) -> bytes:
     """
     try:
         return msgspec.json.encode(_plain(value, JSON_DEPTH_MAX))
-    except (TypeError, UnicodeEncodeError) as error:
+    except InvalidValue:
+        raise
+    except (TypeError, ValueError) as error:  # also for half a surrogate pair, or 4300 digits
         raise InvalidValue(f"a body cannot hold this: {error}") from None
 
 

@@ -30,7 +30,6 @@ from gantrymq.wire.integers import fits, parse_integer
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
-
 _Value = str | int | bool
 
 
@@ -55,7 +54,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     def encode(self) -> dict[str, str]:
         """Return the ext fields of this header in declared order.
 
-        Raises InvalidValue for a number out of the range of its field.
+        Raises InvalidValue for a value of another type, or out of the range of its field.
         """
         fields: dict[str, str] = {}
         for field in _fields_of(type(self)):
@@ -77,6 +76,8 @@ class _Field(NamedTuple):
     wire_name: str
     required: bool
     read: Callable[[str, str], _Value]
+    kind: type
+    """What a value is an instance of."""
     bits: int
     """Range of an integer; 0 for other types."""
 
@@ -92,7 +93,8 @@ def _read_boolean(text: str, _wire_name: str) -> bool:
 def _read_integer(text: str, wire_name: str, bits: int) -> int:
     number = parse_integer(text, bits)
     if number is None:
-        raise _unreadable(wire_name, text, f"a {bits}-bit integer")
+        problem = f"{shown(text)!r} is not a {bits}-bit integer"
+        raise ContentError(f"header.extFields.{wire_name}", problem)
     return number
 
 
@@ -104,25 +106,25 @@ def _read_int64(text: str, wire_name: str) -> int:
     return _read_integer(text, wire_name, 64)
 
 
-def _unreadable(wire_name: str, text: str, wanted: str) -> ContentError:
-    return ContentError(f"header.extFields.{wire_name}", f"{shown(text)!r} is not {wanted}")
-
-
 def _write(value: _Value, field: _Field) -> str:
+    if field.bits:
+        if not fits(value, field.bits):
+            problem = f"{shown(repr(value))} is not a {field.bits}-bit integer"
+            raise InvalidValue(f"{field.wire_name}: {problem}")
+        return str(int(value))
+    if not isinstance(value, field.kind):
+        problem = f"{shown(repr(value))} is not a {field.kind.__name__}"
+        raise InvalidValue(f"{field.wire_name}: {problem}")
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, int):
-        if not fits(value, field.bits):
-            raise InvalidValue(f"{field.wire_name}: {value} is not a {field.bits}-bit integer")
-        return str(value)
     return str(value)
 
 
-_KINDS: Final[dict[object, tuple[Callable[[str, str], _Value], int]]] = {
-    str: (_read_text, 0),
-    Int32: (_read_int32, 32),
-    Int64: (_read_int64, 64),
-    bool: (_read_boolean, 0),
+_KINDS: Final[dict[object, tuple[Callable[[str, str], _Value], type, int]]] = {
+    str: (_read_text, str, 0),
+    Int32: (_read_int32, int, 32),
+    Int64: (_read_int64, int, 64),
+    bool: (_read_boolean, bool, 0),
 }
 
 
@@ -139,6 +141,6 @@ def _fields_of(schema: type[Header]) -> tuple[_Field, ...]:
             kind = next(part for part in get_args(kind) if part is not type(None))
         if kind not in _KINDS:
             raise TypeError(f"{schema.__name__}.{info.name}: {kind} is no type of a header field")
-        read, bits = _KINDS[kind]
-        fields.append(_Field(info.name, info.encode_name, info.required, read, bits))
+        read, python_type, bits = _KINDS[kind]
+        fields.append(_Field(info.name, info.encode_name, info.required, read, python_type, bits))
     return tuple(fields)

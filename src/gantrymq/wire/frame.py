@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 
 from gantrymq.errors import InvalidValue, ProtocolError
 from gantrymq.kernel import kernel
-from gantrymq.limits import FRAME_BYTES_MAX
+from gantrymq.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX
 from gantrymq.wire.header_codec import decode_header, encode_header
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ def encode_frame(command: Command, frame_bytes_max: int = FRAME_BYTES_MAX) -> by
     Raises InvalidValue if it is larger than a peer accepts, or holds a value that a header cannot.
     """
     header = encode_header(command)
+    if len(header) > HEADER_BYTES_MAX:
+        raise InvalidValue(f"a header of {len(header)} bytes; at most {HEADER_BYTES_MAX} can be")
     total = 4 + len(header) + len(command.body)
     if total + 4 > frame_bytes_max:
         raise InvalidValue(f"a frame of {total + 4} bytes; at most {frame_bytes_max} are accepted")

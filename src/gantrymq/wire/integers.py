@@ -12,10 +12,17 @@ from typing import Final
 _INTEGER: Final = re.compile(r"([+-]?+)(0*+)([0-9]*+)")
 _DIGITS_MAX: Final = 19
 """Of a 64-bit integer, without zeros in front."""
+_SHORT_DIGITS: Final = 9
+"""So many are always in range."""
 
 
 def parse_integer(text: str, bits: int) -> int | None:
-    """Return the signed integer that a text is, or None; takes time linear in the length."""
+    """Return the signed integer of 32 bits or more that a text is, or None.
+
+    Takes time linear in the length.
+    """
+    if len(text) <= _SHORT_DIGITS and text.isascii() and text.isdigit():
+        return int(text)
     match = _INTEGER.fullmatch(text)
     if match is None:
         return None

@@ -4,8 +4,11 @@
      "serializeTypeCurrentRPC":"JSON","version":407}
 
 Read: `code` and `opaque` are required; ext values may be numbers and booleans (the C++ and Node
-clients send them raw) and become their JSON text; null counts as absent; the language is a name
-or an ordinal; unknown keys are passed over; white space may follow (C++ ends with a line feed).
+clients send them raw) and become their JSON text; the four numbers may be text (`"code":"310"`), as
+fastjson takes it; null counts as absent, for every key; the language is a name or an ordinal;
+unknown keys are passed over; white space may follow (C++ ends with a line feed). Not read, though
+fastjson would: a number with a fraction, a remark that is no text, JSON that is not strict. The
+kernel's reader of hot requests is stricter still: it leaves numbers that are text to this one.
 
 Written: numbers as numbers, every ext value as a string, no blanks, keys in alphabetical order as
 Java has them. `extFields` is always there, since the Java client reads it from a send response
@@ -24,27 +27,28 @@ from typing import Annotated, Final
 
 import msgspec
 
-from gantrymq.errors import InvalidValue, ProtocolError
+from gantrymq.errors import InvalidValue, ProtocolError, shown
 from gantrymq.limits import EXT_FIELDS_MAX, JSON_DEPTH_MAX
 from gantrymq.wire.codes import LanguageCode
 from gantrymq.wire.command import JSON_HEADER, Command, check_encodable, ext_place
+from gantrymq.wire.integers import parse_integer
 
 _INT_MIN: Final = -(2**31)
 _INT_MAX: Final = 2**31 - 1
 _OTHER_MARKS_MAX: Final = 256
 """Colons and brackets beside the colons of extFields; Java writes 12."""
 
-_Int32 = Annotated[int, msgspec.Meta(ge=_INT_MIN, le=_INT_MAX)]
+_Number = Annotated[int, msgspec.Meta(ge=_INT_MIN, le=_INT_MAX)] | str | None
 _ExtValue = str | int | float | bool | None
 
 
 class _JsonHeader(msgspec.Struct):
     """The keys that carry information."""
 
-    code: _Int32
-    opaque: _Int32
-    flag: _Int32 | None = 0
-    version: _Int32 | None = 0
+    code: _Number = None
+    opaque: _Number = None
+    flag: _Number = None
+    version: _Number = None
     language: str | int | None = None
     remark: str | None = None
     extFields: dict[str, _ExtValue] | None = None
@@ -97,10 +101,10 @@ def decode_json_header(header: bytes, body: bytes) -> Command:
     if len(ext) > EXT_FIELDS_MAX:
         raise ProtocolError("header.extFields", f"has more than {EXT_FIELDS_MAX} entries")
     return Command(
-        code=parsed.code,
-        opaque=parsed.opaque,
-        flag=parsed.flag or 0,
-        version=parsed.version or 0,
+        code=_number("code", parsed.code),
+        opaque=_number("opaque", parsed.opaque),
+        flag=_number("flag", parsed.flag, 0),
+        version=_number("version", parsed.version, 0),
         language=_known_language(parsed.language),
         remark=parsed.remark,
         fields={
@@ -138,6 +142,8 @@ def encode_json_header(command: Command) -> bytes:
         return _ENCODER.encode(header)
     except UnicodeEncodeError as error:
         raise InvalidValue(f"text that is not Unicode in a header: {error}") from error
+    except ValueError as error:
+        raise InvalidValue(f"a language that is no number of a few digits: {error}") from error
 
 
 def _measure(header: bytes) -> None:
@@ -157,6 +163,18 @@ def _measure(header: bytes) -> None:
             raise ProtocolError("header", f"is nested more than {JSON_DEPTH_MAX} deep")
         if marks > marks_max:
             raise ProtocolError("header.extFields", f"has more than {EXT_FIELDS_MAX} entries")
+
+
+def _number(key: str, value: int | str | None, default: int | None = None) -> int:
+    """Return the number that a key of the header has; text and null may stand for one."""
+    number = parse_integer(value, 32) if isinstance(value, str) else value
+    if number is not None:
+        return number
+    if value is not None:
+        raise ProtocolError(f"header.{key}", f"{shown(str(value))!r} is not a 32-bit integer")
+    if default is None:
+        raise ProtocolError(f"header.{key}", "is missing")
+    return default
 
 
 def _known_language(language: str | int | None) -> int | str:
@@ -185,11 +203,11 @@ def _blame(header: bytes, error: msgspec.ValidationError) -> ProtocolError:
             ext = msgspec.json.decode(header, type=_RawFields).extFields
             for key, value in ext.items():
                 if not _is_readable(value):
-                    shown = bytes(value)[:40].decode(errors="replace")
-                    return ProtocolError(ext_place(key), f"{shown} is not text")
+                    text = shown(bytes(value)[:256].decode(errors="replace"))
+                    return ProtocolError(ext_place(key), f"{text} is not text")
     except (msgspec.DecodeError, UnicodeDecodeError) as other:
         return ProtocolError("header", f"is not JSON: {other}")
-    found = re.search(r"`\$\.(\w+)", str(error)) or re.search(r"field `(\w+)`", str(error))
+    found = re.search(r"`\$\.(\w+)", str(error))
     place = f"header.{found[1]}" if found else "header"
     return ProtocolError(place, str(error).split(" - at ", maxsplit=1)[0])
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gantrymq.errors import InvalidValue
+from gantrymq.errors import InvalidValue, RecordError, shown
 from gantrymq.limits import PROPERTIES_BYTES_MAX
 
 if TYPE_CHECKING:
@@ -103,7 +103,15 @@ TRACE_CONTEXT: Final = "TRACE_CONTEXT"
 
 
 def decode_properties(text: str | bytes) -> dict[str, str]:
-    """Return the properties in a property string; nothing is refused."""
+    """Return the properties in a property string.
+
+    Raises RecordError for one with more bytes, or characters, than a record can hold; nothing else
+    is refused.
+    """
+    if len(text) > PROPERTIES_BYTES_MAX:
+        unit = "bytes" if isinstance(text, bytes) else "characters"
+        problem = f"{len(text)} {unit}; at most {PROPERTIES_BYTES_MAX} can be stored"
+        raise RecordError("properties", problem)
     if isinstance(text, bytes):
         text = text.decode(errors="replace")
     properties: dict[str, str] = {}
@@ -122,10 +130,11 @@ def encode_properties(properties: Mapping[str, str]) -> bytes:
     """
     for name, value in properties.items():
         if not name or not value:
-            raise InvalidValue(f"property {name!r}: an empty name or value would be lost")
+            raise InvalidValue(f"property {shown(name)!r}: an empty name or value would be lost")
         for text in (name, value):
             if NAME_END in text or ENTRY_END in text:
-                raise InvalidValue(f"property {name!r}: {text!r} holds a separator (1 or 2)")
+                problem = f"{shown(text)!r} holds a separator (1 or 2)"
+                raise InvalidValue(f"property {shown(name)!r}: {problem}")
     joined = ENTRY_END.join(f"{name}{NAME_END}{value}" for name, value in properties.items())
     try:
         encoded = joined.encode()

@@ -69,7 +69,7 @@ class MessageRecord:
     def plain_body(self) -> bytes:
         """Return the body as the producer gave it.
 
-        Raises ProtocolError if it cannot be decompressed, or is too large.
+        Raises ContentError if it cannot be decompressed, or is too large.
         """
         return plain_body(self.raw.body, self.raw.sys_flag)
 

@@ -185,6 +185,7 @@ _BROKERS: Final = {
     _CODE.REMOVE_COLD_DATA_FLOW_CTR_CONFIG: _NOTHING,
     _CODE.GET_COLD_DATA_FLOW_CTR_INFO: _NOTHING,
     _CODE.SET_COMMITLOG_READ_MODE: Schemas(admin.CommitLogReadModeRequest),
+    _CODE.SWITCH_TIMER_ENGINE: Schemas(admin.SwitchTimerEngineRequest),
     _CODE.EXCHANGE_BROKER_HA_INFO: Schemas(ha.ExchangeHaInfo, ha.ExchangeHaInfo),
     _CODE.GET_BROKER_HA_STATUS: _NOTHING,
     _CODE.RESET_MASTER_FLUSH_OFFSET: Schemas(ha.ResetMasterFlushOffsetRequest),

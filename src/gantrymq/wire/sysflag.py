@@ -13,7 +13,7 @@ kind of compression; 0 is zlib, which is all that the others know.
 from enum import IntEnum, IntFlag
 from typing import Final
 
-from gantrymq.errors import ProtocolError
+from gantrymq.errors import ContentError
 
 
 class SystemFlag(IntFlag):
@@ -77,13 +77,13 @@ def with_transaction_type(sys_flag: int, kind: TransactionType) -> int:
 def compression(sys_flag: int) -> Compression | None:
     """Return how the body is compressed, or None if it is not.
 
-    Raises ProtocolError for a kind of compression that does not exist.
+    Raises ContentError for a kind of compression that does not exist.
     """
     if not sys_flag & SystemFlag.COMPRESSED.value:
         return None
     kind = (sys_flag & _COMPRESSION_MASK) >> _COMPRESSION_SHIFT
     if kind not in _COMPRESSION_KINDS:
-        raise ProtocolError("sysFlag", f"{sys_flag} has the unknown compression {kind}")
+        raise ContentError("sysFlag", f"{sys_flag} has the unknown compression {kind}")
     return _COMPRESSION_KINDS[kind]
 
 

@@ -79,6 +79,60 @@ def test_as_a_process() -> None:
     assert bad.stderr.count("\n") == 1
 
 
+def shell(line: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a line of bash in which `gantrymq` is the command; its status is that of the command."""
+    command = f'gantrymq() {{ "{sys.executable}" -m gantrymq "$@"; }}; {line}'
+    return subprocess.run(
+        ["/bin/bash", "-c", f"{command}; exit ${{PIPESTATUS[0]}}"],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+
+
+@pytest.mark.parametrize(
+    ("option", "unbuffered"),
+    [
+        ("--version", ""),
+        ("--version", "1"),
+        ("--help", ""),
+        ("--help", "1"),
+        ("", ""),
+        ("store", ""),
+        ("store --help", ""),
+    ],
+)
+@pytest.mark.parametrize(
+    ("redirected", "complaint"),
+    [
+        ("> /dev/full", "gantrymq: standard output: No space left on device\n"),
+        ("| { exec <&-; sleep 0.3; }", ""),
+        (">&-", "gantrymq: standard output is closed: open it, or send it to /dev/null\n"),
+    ],
+    ids=["full", "pipe", "closed"],
+)
+def test_output_that_nobody_takes(
+    option: str, redirected: str, complaint: str, unbuffered: str
+) -> None:
+    wait = "sleep 0.1; " if redirected.startswith("|") else ""
+    done = shell(f"{{ {wait}gantrymq {option}; }} {redirected}", PYTHONUNBUFFERED=unbuffered)
+    assert (done.stdout, done.stderr) == ("", complaint)
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize("arguments", ["--version", "store inspect ."])
+def test_a_kernel_that_nobody_knows(arguments: str) -> None:
+    done = shell(f"gantrymq {arguments}", GANTRYMQ_KERNEL="bogus")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == ("gantrymq: GANTRYMQ_KERNEL is 'bogus': say 'compiled' or 'readable'\n")
+
+
+def test_an_error_that_nobody_hears() -> None:
+    assert shell("gantrymq --version > /dev/full 2>&1").returncode == 1
+
+
 @pytest.mark.parametrize("option", ["--version", "--help"])
 def test_starts_at_once(option: str) -> None:
     """What the command costs beside the interpreter itself; processor time, for busy machines."""

@@ -124,7 +124,7 @@ def test_a_line_that_is_no_topic(line: bytes) -> None:
         (sized(b"{}") + counted(0) + sized(b"[]") + b"\0", "body.topicQueueMappingInfoMap"),
         (
             sized(b"{}") + counted(0) + sized(b"[]") + counted(1) + sized(b"[]"),
-            "body.topicQueueMappingInfoMap",
+            "body.topicQueueMappingInfoMap[0]",
         ),
     ],
 )

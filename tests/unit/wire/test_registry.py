@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gantrymq.wire.fields import Header
 
 NOT_HANDLED = {
-    13, 22, 23, 27, 47, *range(209, 215), 301, 302, *range(1014, 1019), 5001,
+    13, 22, 23, 27, 47, *range(209, 215), 301, 302, *range(1014, 1019),
     *range(200070, 200080),
 }  # fmt: skip
 """Defined by the protocol, handled by no Java broker, or with fields that are not known here."""

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import field
 
-from gantrymq.errors import ContentError
+from gantrymq.errors import ContentError, InvalidValue
 from gantrymq.model.offsets import DataVersion
 from gantrymq.model.queue import MessageQueue, QueueId, QueueOffset
 from gantrymq.model.widths import Int32
@@ -134,17 +134,24 @@ class TimerCheckpointBody:
         )
 
     def encode(self, value: TimerCheckpoint) -> bytes:
-        """Return the long form."""
+        """Return the long form.
+
+        Raises:
+            InvalidValue: a number does not fit in 64 bits.
+        """
         version = value.data_version
-        return self._LONG.pack(
-            value.last_read_time_ms,
-            value.timer_log_flush_position,
-            value.timer_queue_offset,
-            value.master_timer_queue_offset,
-            version.state_version,
-            version.timestamp_ms,
-            version.counter,
-        )
+        try:
+            return self._LONG.pack(
+                value.last_read_time_ms,
+                value.timer_log_flush_position,
+                value.timer_queue_offset,
+                value.master_timer_queue_offset,
+                version.state_version,
+                version.timestamp_ms,
+                version.counter,
+            )
+        except struct.error as error:
+            raise InvalidValue(f"a timer check point cannot hold this: {error}") from None
 
 
 CONSUMER_OFFSETS: Final = JsonBody(ConsumerOffsets)

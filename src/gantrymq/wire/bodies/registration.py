@@ -21,10 +21,17 @@ Names are what the peer says: whoever makes files or routes of them asks `model.
 import struct
 import zlib
 from collections.abc import Mapping
+from itertools import count
 from typing import Final, cast
 
-from gantrymq.errors import ContentError, InvalidValue
-from gantrymq.limits import REGISTRATION_BYTES_MAX, REGISTRATION_TOPICS_MAX
+import msgspec
+
+from gantrymq.errors import ContentError, InvalidValue, shown
+from gantrymq.limits import (
+    REGISTRATION_BYTES_MAX,
+    REGISTRATION_MAPPINGS_MAX,
+    REGISTRATION_TOPICS_MAX,
+)
 from gantrymq.model.offsets import DataVersion
 from gantrymq.model.route import QueueMapping
 from gantrymq.model.topic import FilterType, Perm, TopicConfig
@@ -39,8 +46,12 @@ from gantrymq.wire.sysflag import Compression
 
 _ZLIB_FIRST_BYTE: Final = 0x78
 _COUNT: Final = struct.Struct(">i")
-_SHOWN: Final = 40
-"""Characters of a bad value that an error repeats."""
+_VERSION_PLACE: Final = "body.dataVersion"
+_TOPICS_PLACE: Final = "body.topicConfigTable"
+_FILTERS_PLACE: Final = "body.filterServerList"
+_MAPPINGS_PLACE: Final = "body.topicQueueMappingInfoMap"
+_PERMS: Final[Mapping[int | None, Perm]] = {bits: Perm(bits) for bits in range(16)}
+_FILTER_TYPES: Final = {kind.name: kind for kind in FilterType}
 
 
 class Registration(Body, frozen=True, kw_only=True):
@@ -63,9 +74,8 @@ class RegistrationBody(JsonBody[Registration]):
             ContentError: it is none of the forms; names the field.
         """
         if body[:1] == bytes([_ZLIB_FIRST_BYTE]):
-            return _CompressedReader(
-                decompress(body, Compression.ZLIB, REGISTRATION_BYTES_MAX)
-            ).read()
+            plain = decompress(body, Compression.ZLIB, REGISTRATION_BYTES_MAX)
+            return _CompressedReader(plain).read()
         raw = fastjson.parse(body)
         if isinstance(raw, dict) and "topicConfigTable" in raw:
             table = cast("TopicTable", read(TopicTable, raw, "body"))
@@ -76,7 +86,7 @@ class RegistrationBody(JsonBody[Registration]):
         """Return the compressed form; name servers before 5.0 skip the mappings unread.
 
         Raises:
-            InvalidValue: a topic's name has a blank in it, or is not Unicode.
+            InvalidValue: a topic's name is empty, has a blank in it, or is not Unicode.
         """
         table = value.topic_config_serialize_wrapper
         topics = table.topic_config_table.values()
@@ -97,15 +107,15 @@ def _sized(part: bytes) -> bytes:
 
 def _topic_line(topic: TopicConfig) -> bytes:
     """Return a topic's settings on one line."""
-    if " " in topic.name:
-        raise InvalidValue(f"topic {topic.name[:_SHOWN]!r}: a blank would end it on its line")
+    if not topic.name or " " in topic.name:
+        raise InvalidValue(f"topic {shown(topic.name)!r}: a blank would end it on its line")
     numbers = f"{topic.read_queues} {topic.write_queues} {int(topic.perm)}"
     attributes = fastjson.encode(topic.attributes).decode()
     text = f"{topic.name} {numbers} {topic.filter_type.name} {attributes}"
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise InvalidValue(f"topic {topic.name[:_SHOWN]!r} is not Unicode: {error}") from None
+        raise InvalidValue(f"topic {shown(topic.name)!r} is not Unicode: {error}") from None
 
 
 class _CompressedReader:
@@ -119,13 +129,10 @@ class _CompressedReader:
 
     def read(self) -> Registration:
         """Return what it holds; what is behind it is ignored, as in Java."""
-        version = _VERSION.decode(self._part("body.dataVersion"))
-        topics: dict[str, TopicConfig] = {}
-        for index in range(self._items("body.topicConfigTable")):
-            field = f"body.topicConfigTable[{index}]"
-            topic = _read_topic(self._part(field), field)
-            topics[topic.name] = topic
-        filters = _FILTERS.decode(self._part("body.filterServerList"))
+        version = _VERSION.decode(self._part(_VERSION_PLACE))
+        lines = self._parts(_TOPICS_PLACE, REGISTRATION_TOPICS_MAX)
+        topics = {topic.name: topic for topic in map(_read_topic, lines, count())}
+        filters = _FILTERS.decode(self._part(_FILTERS_PLACE))
         mappings = self._mappings() if self._at < len(self._data) else None
         table = TopicTable(
             data_version=version,
@@ -135,10 +142,15 @@ class _CompressedReader:
         return Registration(topic_config_serialize_wrapper=table, filter_server_list=filters)
 
     def _mappings(self) -> dict[str, QueueMapping]:
-        """Return the part that 5.x adds."""
-        field = "body.topicQueueMappingInfoMap"
-        count = self._items(field)
-        mappings = [_MAPPING.decode(self._part(f"{field}[{index}]")) for index in range(count)]
+        """Return the part that 5.x adds.
+
+        All of it is parsed as one list: the bounds of a JSON body hold for the whole.
+        """
+        parts = self._parts(_MAPPINGS_PLACE, REGISTRATION_MAPPINGS_MAX)
+        mappings = _MAPPINGS.decode(b"[" + b",".join(parts) + b"]")
+        if len(mappings) != len(parts):
+            problem = f"{len(parts)} entries hold {len(mappings)} mappings"
+            raise ContentError(_MAPPINGS_PLACE, problem)
         return {mapping.topic: mapping for mapping in mappings}
 
     def _count(self, field: str) -> int:
@@ -146,20 +158,11 @@ class _CompressedReader:
         left = len(self._data) - self._at - _COUNT.size
         if left < 0:
             raise ContentError(field, "the data ends before its length")
-        (count,) = _COUNT.unpack_from(self._data, self._at)
-        if not 0 <= count <= left:
-            raise ContentError(field, f"a length of {count} with {left} bytes left")
+        (found,) = _COUNT.unpack_from(self._data, self._at)
+        if not 0 <= found <= left:
+            raise ContentError(field, f"a length of {found} with {left} bytes left")
         self._at += _COUNT.size
-        return int(count)
-
-    def _items(self, field: str) -> int:
-        """Return how many parts follow."""
-        count = self._count(field)
-        if count > REGISTRATION_TOPICS_MAX:
-            raise ContentError(
-                field, f"{count} entries; at most {REGISTRATION_TOPICS_MAX} are taken"
-            )
-        return count
+        return int(found)
 
     def _part(self, field: str) -> bytes:
         """Return the next sized part."""
@@ -168,43 +171,55 @@ class _CompressedReader:
         self._at = end
         return part
 
+    def _parts(self, field: str, parts_max: int) -> list[bytes]:
+        """Return as many sized parts as the next number says."""
+        found = self._count(field)
+        if found > parts_max:
+            raise ContentError(field, f"{found} entries; at most {parts_max} are taken")
+        return [self._part(field) for _ in range(found)]
 
-def _read_topic(line: bytes, field: str) -> TopicConfig:
+
+def _read_topic(line: bytes, index: int) -> TopicConfig:
     """Read a topic's settings from one line."""
     try:
-        name, *numbers, filter_type, attributes = (line.decode() + " ").split(" ", 5)
-        read_queues, write_queues, perm = (_number(number) for number in numbers)
-        return TopicConfig(
-            name=name,
-            read_queues=read_queues,
-            write_queues=write_queues,
-            perm=cast("Perm", read(Perm, perm, f"{field}.perm")),
-            filter_type=FilterType[filter_type],
-            attributes=_read_attributes(attributes),
-        )
-    except (ValueError, KeyError) as error:
-        raise ContentError(field, f"not a topic line: {error}") from None
+        return _topic_of(line.decode() + " ")
+    except KeyError as error:
+        problem = f"{shown(str(error))} is no permission or filter type"
+    except ValueError as error:
+        problem = str(error)
+    raise ContentError(f"{_TOPICS_PLACE}[{index}]", f"not a topic line: {problem}")
 
 
-def _number(text: str) -> int:
-    """Read a number as Java does: ASCII digits, no underscores."""
-    number = parse_integer(text, 32)
-    if number is None:
-        raise ValueError(f"{text[:_SHOWN]!r} is not a number")
-    return number
+def _topic_of(text: str) -> TopicConfig:
+    """Return the topic, or raise ValueError, or KeyError for a word that is not known."""
+    name, *numbers, filter_type, attributes = text.split(" ", 5)
+    read_queues, write_queues, perm = (parse_integer(number, 32) for number in numbers)
+    if read_queues is None or write_queues is None:
+        raise ValueError("a number of queues is not a 32-bit integer")
+    return TopicConfig(
+        name,
+        read_queues,
+        write_queues,
+        _PERMS[perm],
+        _FILTER_TYPES[filter_type],
+        attributes=_read_attributes(attributes) if attributes else {},
+    )
 
 
 def _read_attributes(text: str) -> Mapping[str, str]:
-    """Read the sixth part of a topic's line; what is no JSON counts as none, as in Java."""
-    if not text or text.isspace():
-        return {}
+    """Read the sixth part of a topic's line; what is no JSON counts as none, as in Java.
+
+    Java writes strict JSON here. Reading anything else would take time for each of many lines.
+    """
     try:
-        return cast("Mapping[str, str]", read(Mapping[str, str], fastjson.parse(text.encode()), ""))
-    except ContentError:
+        tree: object = msgspec.json.decode(text)
+        return cast("Mapping[str, str]", read(Mapping[str, str], tree, ""))
+    except (msgspec.MsgspecError, RecursionError, ContentError):
         return {}
 
 
-_VERSION: Final = JsonBody(DataVersion, "body.dataVersion")
-_FILTERS: Final = JsonBody(tuple[str, ...], "body.filterServerList")
-_MAPPING: Final = JsonBody(QueueMapping, "body.topicQueueMappingInfoMap")
+_VERSION: Final = JsonBody(DataVersion, _VERSION_PLACE)
+_FILTERS: Final = JsonBody(tuple[str, ...], _FILTERS_PLACE)
+_MAPPING: Final = JsonBody(QueueMapping, _MAPPINGS_PLACE)
+_MAPPINGS: Final = JsonBody(tuple[QueueMapping, ...], _MAPPINGS_PLACE)
 REGISTRATION: Final = RegistrationBody(Registration)

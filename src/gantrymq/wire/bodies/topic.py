@@ -1,4 +1,7 @@
-"""Topics: their settings as tables and lists, and the queue mappings of 5.x static topics."""
+"""Topics: their settings as tables and lists, and the queue mappings of 5.x static topics.
+
+Names are what the peer says: whoever makes files or routes of them asks `model.names` first.
+"""
 
 from collections.abc import Mapping
 from typing import Final

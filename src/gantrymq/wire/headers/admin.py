@@ -35,3 +35,9 @@ class CommitLogReadModeRequest(Header, frozen=True, kw_only=True):
     """SET_COMMITLOG_READ_MODE."""
 
     mode: str | None = field(name="READ_AHEAD_MODE", default=None)
+
+
+class SwitchTimerEngineRequest(Header, frozen=True, kw_only=True):
+    """SWITCH_TIMER_ENGINE: `R` the RocksDB timeline, `F` the wheel in files."""
+
+    engine_type: str = field(name="E_T")

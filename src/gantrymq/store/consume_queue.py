@@ -1,0 +1,318 @@
+"""A consume queue: for each message of one queue where it lies in the log (ConsumeQueue.java).
+
+A unit has 20 bytes: i64 log offset, i32 size, i64 tags code, which is the tag's hash, a time of
+delivery or an address in the extension. The message with queue offset n has the unit at byte 20 n,
+always: a queue that begins at another offset than 0, or misses messages, is filled with pre-blank
+units of size 2147483647, which stand for no message. An all-zero unit ends the data.
+
+Everything here can be built again from the commit log, by `append`ing the runs that dispatch makes
+of it; appending a run twice changes nothing. Units are in log order, so that most questions ("where
+do messages begin that the log still has?") are one walk over them (`unit_walk.py`).
+
+Owned by the task that owns the log. `queue_files.py` says how units get to the disk.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gantrymq.kernel import UNIT_BYTES, QueueUnit
+from gantrymq.store.errors import StoreDamaged
+from gantrymq.store.queue_files import QueueFiles
+from gantrymq.store.unit_walk import (
+    PRE_BLANK,
+    UNIT,
+    find_message,
+    log_end_before,
+    log_offset_of,
+    walk,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from gantrymq.kernel import QueueRun
+    from gantrymq.store.files import Files
+    from gantrymq.store.queue_files import Write
+
+_RECOVERED_FILES: Final = 3
+"""Files from the end that recovery walks over, as Apache does; those before were full long ago."""
+GAP_UNITS_MAX: Final = 1_000_000
+"""Missing messages that are filled in; more of them mean that a queue offset is garbage."""
+
+
+class ConsumeQueue:
+    """The units of one queue."""
+
+    __slots__ = (
+        "_bytes",
+        "_changed",
+        "_log_min",
+        "_min",
+        "ext_address",
+        "log_end",
+        "queue_id",
+        "topic",
+    )
+
+    def __init__(
+        self,
+        topic: str,
+        queue_id: int,
+        directory: Path,
+        file_bytes: int,
+        files: Files,
+        changed: Callable[[ConsumeQueue], object] | None = None,
+    ) -> None:
+        self.topic = topic
+        self.queue_id = queue_id
+        self.log_end = 0
+        """Log offset behind the last message; 0 without one."""
+        self.ext_address = 0
+        """Highest address in the extension that recovery or truncation saw; 0 without one."""
+        self._bytes = QueueFiles(directory, file_bytes, files)
+        self._changed = changed
+        self._min = 0
+        self._log_min = -1  # of the message at _min, if that has been looked up
+
+    def __repr__(self) -> str:
+        """Name the queue and what it holds."""
+        return f"<ConsumeQueue {self.topic}/{self.queue_id} {self.min_offset}..{self.max_offset}>"
+
+    # -- what there is ---------------------------------------------------------------------------
+
+    @property
+    def min_offset(self) -> int:
+        """Return the queue offset of the first unit that may be read."""
+        return self._min // UNIT_BYTES
+
+    @property
+    def max_offset(self) -> int:
+        """Return the queue offset that the next message gets."""
+        return self._bytes.end // UNIT_BYTES
+
+    @property
+    def directory(self) -> Path:
+        """Return where the files lie."""
+        return self._bytes.directory
+
+    @property
+    def is_pending(self) -> bool:
+        """Tell whether there is anything to write out."""
+        return self._bytes.is_pending
+
+    def read(self, offset: int, units_max: int) -> bytes:
+        """Return the units from an offset on, pre-blank ones included; none if out of range."""
+        if offset < self.min_offset:
+            return b""
+        return self._bytes.read(offset * UNIT_BYTES, units_max * UNIT_BYTES)
+
+    def unit(self, offset: int) -> QueueUnit | None:
+        """Return the unit of an offset, or None if out of range."""
+        raw = self.read(offset, 1)
+        return QueueUnit(*UNIT.unpack(raw)) if raw else None
+
+    def last_unit(self) -> QueueUnit | None:
+        """Return the last unit, or None if there is none to be read."""
+        return self.unit(self.max_offset - 1)
+
+    def next_file_offset(self, offset: int) -> int:
+        """Return the first queue offset of the file behind the one that an offset lies in."""
+        units = self._bytes.file_bytes // UNIT_BYTES
+        return offset - offset % units + units
+
+    # -- dispatch --------------------------------------------------------------------------------
+
+    def fresh(self, run: QueueRun) -> QueueRun | None:
+        """Return the part of a run that is not built yet, or None if all of it is."""
+        if run.log_end <= self.log_end:
+            return None
+        built = 0
+        for log_offset, size, _tags_code in UNIT.iter_unpack(run.units):
+            if log_offset + size > self.log_end:
+                break
+            built += 1
+        first, missing = run.first_queue_offset + built, 0
+        if self._bytes.end > self._bytes.first and first > 0:
+            missing = max(self.max_offset - first, 0)
+        if built + missing == 0:
+            return run
+        units = run.units[(built + missing) * UNIT_BYTES :]
+        return run._replace(first_queue_offset=first + missing, units=units) if units else None
+
+    def append(self, run: QueueRun) -> int:
+        """Add the units of a run that are not there yet; return how many had to be made up.
+
+        That number is 0 unless messages before the run are missing from the queue. A run that
+        begins with offset 0 although the queue has units of earlier messages is that of a topic
+        deleted and made again: the queue begins anew.
+
+        Raises:
+            StoreDamaged: a queue offset that cannot be.
+        """
+        fresh = run
+        if run.first_queue_offset * UNIT_BYTES != self._bytes.end or self._is_built(run.units):
+            part = self.fresh(run)
+            if part is None:
+                return 0
+            fresh = part
+        missing = self._make_room(fresh.first_queue_offset)
+        if self._changed is not None and not self._bytes.is_pending:
+            self._changed(self)
+        if missing:
+            self._bytes.append(PRE_BLANK * missing)
+        self.log_end = fresh.log_end
+        self._bytes.append(fresh.units)
+        return missing
+
+    def _is_built(self, units: bytes) -> bool:
+        """Tell whether the first of these units is of a message that the queue has."""
+        log_offset, size, _tags_code = UNIT.unpack_from(units)
+        return bool(log_offset + size <= self.log_end)
+
+    def _make_room(self, first: int) -> int:
+        """Be ready for a unit at a queue offset; return the units missing before it."""
+        at, end = first * UNIT_BYTES, self._bytes.end
+        if at == end:
+            return 0
+        if at < 0 or (end > self._bytes.first and first - self.max_offset > GAP_UNITS_MAX):
+            raise StoreDamaged(
+                f"{self._bytes.directory}: a message says that it has queue offset {first}, the "
+                f"queue ends at {self.max_offset}; run `gantrymq store verify` on the commit log"
+            )
+        if end == self._bytes.first or at < end:
+            self._bytes.restart(at)
+            self._set_min(at)
+            if self._changed is not None:
+                self._changed(self)
+            self._bytes.append(PRE_BLANK * ((at - self._bytes.end) // UNIT_BYTES))
+            return 0
+        return (at - end) // UNIT_BYTES
+
+    # -- writing out -----------------------------------------------------------------------------
+
+    def pending_writes(self) -> list[Write]:
+        """Return what waits as writes for a thread; see `QueueFiles.pending_writes`."""
+        return self._bytes.pending_writes()
+
+    def wrote_out(self, up_to_offset: int) -> None:
+        """Note that those writes are done up to a queue offset: `max_offset` of that time."""
+        self._bytes.wrote_out(up_to_offset * UNIT_BYTES)
+
+    @property
+    def written_offset(self) -> int:
+        """Return the queue offset up to which units are in the files."""
+        return self._bytes.written // UNIT_BYTES
+
+    def pending_syncs(self) -> list[Path]:
+        """Return the files and directories to force; see `QueueFiles.pending_syncs`."""
+        return self._bytes.pending_syncs()
+
+    def synced(self, up_to_offset: int) -> None:
+        """Note that units up to a queue offset are forced: `written_offset` of that time."""
+        self._bytes.synced(up_to_offset * UNIT_BYTES)
+
+    # -- recovery --------------------------------------------------------------------------------
+
+    def load(self, *, after_crash: bool = False) -> None:
+        """Learn from the names which files there are; `recover` finds out where the units end."""
+        self._bytes.load(after_crash=after_crash)
+        self._set_min(self._bytes.first)
+        self.log_end = 0
+
+    def recover(self) -> None:
+        """Find the end of the good units, cut off what follows it, and learn `log_end`."""
+        files = self._bytes
+        files.drop_unfinished()
+        if files.end == files.first:
+            return
+        start = max(files.end - _RECOVERED_FILES * files.file_bytes, files.first)
+        while start > files.first and walk(files, start, start + UNIT_BYTES).end == start:
+            # Not a unit where a full file was: the whole file is missing, so look before it.
+            start -= files.file_bytes
+        found = walk(files, start, files.end)
+        if start == files.first and found.log_offset is not None:
+            self._set_min(start, found.log_offset)
+        self.ext_address = found.ext_address
+        files.cut(found.end, found.end + UNIT_BYTES if found.ends_in_garbage else found.end)
+        self._note_end(found.log_end)
+        if found.ends_in_garbage and self._changed is not None:
+            self._changed(self)
+
+    def truncate_to(self, log_offset: int) -> None:
+        """Cut off the units of messages at or behind a log offset.
+
+        What is left behind the end of a queue without any unit is its offset: the first file stays,
+        empty, and the next message gets the offset of the first that was cut off.
+        """
+        files = self._bytes
+        if self.log_end <= log_offset:
+            return
+        start = files.end
+        while start > files.first:
+            start = max((start - 1) // files.file_bytes * files.file_bytes, files.first)
+            found = walk(files, start, files.end, log_offset)
+            if found.log_end:
+                # A message that stays; pre-blank units alone would not tell on which side they are.
+                break
+        self.ext_address = found.ext_address
+        files.cut(found.end, files.written)
+        if self._changed is not None:
+            self._changed(self)
+        self._note_end(found.log_end)
+
+    def _set_min(self, position: int, log_offset: int = -1) -> None:
+        self._min, self._log_min = position, log_offset
+
+    def _note_end(self, log_end: int) -> None:
+        """Set what follows from a new end; without a message in the walk, look before it."""
+        if self._min >= self._bytes.end:
+            self._set_min(self._bytes.end)
+        self.log_end = log_end or log_end_before(self._bytes, self._bytes.end)
+
+    # -- retention -------------------------------------------------------------------------------
+
+    def correct_min_offset(self, log_min_offset: int) -> None:
+        """Move `min_offset` to the first message that the log still has.
+
+        Only the first file is searched; if it has none, nothing changes (Apache 4.9.7 does the
+        same). Pre-blank units are no messages, so a queue that was begun in the middle of a file
+        does not go back to the file's start.
+        """
+        files = self._bytes
+        if log_min_offset <= self._log_min:
+            return
+        stop = min(files.first + files.file_bytes, files.end)
+        if found := find_message(files, files.first, stop, log_min_offset):
+            self._set_min(*found)
+
+    def drop_files_before(self, log_min_offset: int) -> list[Path]:
+        """Forget the files whose last message the log no longer has; never the last file.
+
+        Returns them for removal, oldest first. `correct_min_offset` is to follow.
+        """
+        files = self._bytes
+        keep = files.first
+        # The last file that is on the disk: the queue would lose its place with it.
+        while keep + files.file_bytes < files.written:
+            behind = keep + files.file_bytes
+            last = files.read(behind - UNIT_BYTES, UNIT_BYTES)
+            if last == PRE_BLANK:
+                # It says nothing about the messages before it.
+                if walk(files, keep, behind, log_min_offset).end < behind:
+                    break
+            elif log_offset_of(last) >= log_min_offset:
+                break
+            keep = behind
+        paths = files.drop_before(keep)
+        if self._min < files.first:
+            self._set_min(files.first)
+        return paths
+
+    def delete(self) -> list[Path]:
+        """Return all that must be removed to be rid of the queue, in order.
+
+        The same thread that writes out should remove them, for a write may be under way.
+        """
+        return self._bytes.all_paths()

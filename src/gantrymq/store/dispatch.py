@@ -1,0 +1,104 @@
+"""Dispatch: consume queues and index out of commit log bytes. Nothing else ever builds them.
+
+`Dispatcher.run(end)` takes the log from where it stopped to `end`. It runs right after an append,
+when replicated bytes have arrived, and through recovery; each time it is the same walk over the
+same bytes, so a queue built again is the queue that was. Who wants to know of new messages (held
+pulls) is told run by run, after the queue has them.
+
+How far it may go is its caller's business: up to what is committed, and with SYNC_FLUSH up to what
+is on the disk, so that nobody reads what a power cut could take back.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gantrymq.kernel import Stop, kernel
+from gantrymq.model.names import is_path_safe
+from gantrymq.store.errors import StoreDamaged
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gantrymq.kernel import Dispatch, QueueRun
+    from gantrymq.store.commit_log import CommitLog
+    from gantrymq.store.index import Index
+    from gantrymq.store.queue_table import QueueTable
+
+RECORDS_MAX: Final = 65536
+"""Records in one call of the kernel: bounds what it holds at once."""
+
+MULTI_DISPATCH_QUEUES_MAX: Final = 128
+"""Further queues that one message may name."""
+
+
+class Dispatcher:
+    """Knows how far the log has been dispatched; owned by the task that owns the log."""
+
+    def __init__(
+        self,
+        log: CommitLog,
+        queues: QueueTable,
+        index: Index | None,
+        delays_ms: Sequence[int],
+        arrived: Callable[[QueueRun], None],
+    ) -> None:
+        self._log = log
+        self._queues = queues
+        self._index = index
+        self._delays_ms = tuple(delays_ms)
+        self._arrived = arrived
+        self.offset = 0
+        self.last_store_timestamp = 0
+
+    def run(self, end: int) -> None:
+        """Dispatch what the log holds from `offset` to `end`.
+
+        Raises:
+            StoreDamaged: a record of our own is not one; nothing behind it is dispatched.
+            OSError: the disk refuses; the next run begins where this one stopped.
+        """
+        self.offset = max(self.offset, self._log.min_offset)
+        for file, begin, stop in self._log.spans(self.offset, end):
+            position = begin
+            while position < stop:
+                found = kernel.dispatch_records(
+                    file.region.buffer,
+                    position,
+                    stop,
+                    file.start,
+                    False,  # the CRC was checked, or made, when the record came
+                    RECORDS_MAX,
+                    self._delays_ms,
+                )
+                self.take(found)
+                position = found.end
+                self.offset = file.start + position
+                if found.stop is Stop.BLANK:
+                    self.offset = file.start + self._log.file_bytes
+                    break
+                if found.stop is Stop.INCOMPLETE:
+                    return
+                if found.stop not in {Stop.END, Stop.LIMIT}:
+                    raise StoreDamaged(
+                        f"{file.region.path}: no message at log offset {self.offset} "
+                        f"({found.stop.name}); run `gantrymq store verify`"
+                    )
+
+    def take(self, found: Dispatch) -> None:
+        """Hand what the kernel found to the queues, the index and whoever waits.
+
+        Raises:
+            OSError: the disk refuses; taking the same once more does what is missing.
+        """
+        for run in found.runs:
+            topic = run.topic.decode(errors="replace")
+            if is_path_safe(topic):  # anything else can be no directory, and nobody asks for it
+                self._queues.queue(topic, run.queue_id).append(run)
+        if self._index is not None and found.keys:
+            self._index.insert(found.keys)
+        # Not before all of it is in: the checkpoint takes this for what queues and index know.
+        for run in found.runs:
+            self.last_store_timestamp = max(self.last_store_timestamp, run.last_store_timestamp)
+        for run in found.runs:
+            self._arrived(run)

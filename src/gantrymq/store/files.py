@@ -1,0 +1,328 @@
+"""The disk as an argument: every data file is opened, forced, renamed and removed through `Files`.
+
+`OsFiles` is the machine's disk. Tests put a simulated one in its place, which forgets what was not
+forced, tears writes and fails on command; so nothing else in `gantrymq.store` calls `os` or `mmap`.
+
+Two shapes of file:
+
+- a `Region` is mapped and of fixed size: commit log and index files. It is written through its
+  buffer and forced as a whole;
+- everything else is read and written by position, opened for each call: a broker may have more
+  consume queues than a process may have open files, and opening costs a few microseconds.
+
+A mapped file is never unmapped under its reader: a slice handed out keeps the mapping alive, and
+`Region.close` only gives up this object's own hold on it.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import mmap
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class DiskUsage(NamedTuple):
+    """Bytes of the file system that a path lies on."""
+
+    used: int
+    available: int
+    """What an ordinary user may still write."""
+
+    @property
+    def ratio(self) -> float:
+        """Return the used part, rounded up to a hundredth, as `df` does."""
+        total = self.used + self.available
+        return -(-100 * self.used // total) / 100 if total else 0.0
+
+
+class Region(Protocol):
+    """A mapped file of fixed size."""
+
+    path: Path
+    size: int
+    buffer: memoryview
+
+    def sync(self) -> None:
+        """Force what was written to the disk; OSError means that it may not be there."""
+        ...
+
+    def close(self) -> None:
+        """Give up the mapping; slices that were handed out stay good."""
+        ...
+
+
+class Files(Protocol):
+    """What the store may ask of a disk. Every method raises OSError when the disk refuses."""
+
+    def create(self, path: Path, size: int) -> Region:
+        """Make a file of zeros, which must not exist, and map it."""
+        ...
+
+    def open(self, path: Path, *, writable: bool = True) -> Region:
+        """Map a file that exists."""
+        ...
+
+    def size(self, path: Path) -> int:
+        """Return a file's length."""
+        ...
+
+    def data_end(self, path: Path) -> int:
+        """Return a position behind which a file is known to hold nothing but zeros."""
+        ...
+
+    def modified_ms(self, path: Path) -> int:
+        """Return when a file was last written, in milliseconds since 1970."""
+        ...
+
+    def exists(self, path: Path) -> bool:
+        """Tell whether there is anything at a path."""
+        ...
+
+    def names(self, directory: Path) -> list[str]:
+        """Return the sorted names in a directory; none if it does not exist."""
+        ...
+
+    def is_directory(self, path: Path) -> bool:
+        """Tell whether a path is a directory."""
+        ...
+
+    def make_directory(self, path: Path) -> None:
+        """Make a directory and those above it."""
+        ...
+
+    def remove(self, path: Path) -> None:
+        """Remove a file, or an empty directory."""
+        ...
+
+    def read(self, path: Path) -> bytes:
+        """Return a whole file."""
+        ...
+
+    def read_at(self, path: Path, position: int, count: int) -> bytes:
+        """Return at most `count` bytes from a position."""
+        ...
+
+    def write_at(self, path: Path, position: int, data: bytes, size: int) -> None:
+        """Write at a position; a file that does not exist is made with `size` zeros first."""
+        ...
+
+    def truncate(self, path: Path, size: int) -> None:
+        """Cut or extend a file to a size; it is made if it does not exist."""
+        ...
+
+    def sync(self, path: Path) -> None:
+        """Force a file that was written by position."""
+        ...
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Put a file in another's place at once."""
+        ...
+
+    def sync_directory(self, directory: Path) -> None:
+        """Force the names in a directory: files made, renamed, removed."""
+        ...
+
+    def usage(self, path: Path) -> DiskUsage:
+        """Return how full the file system below a path is."""
+        ...
+
+    def lock(self, path: Path) -> int:
+        """Take the process lock on a file, made if need be; return what `unlock` wants.
+
+        Raises BlockingIOError when another process holds it.
+        """
+        ...
+
+    def unlock(self, held: int) -> None:
+        """Let the process lock go."""
+        ...
+
+
+class MappedRegion:
+    """A file of the machine's disk, mapped."""
+
+    __slots__ = ("_handle", "_map", "buffer", "path", "size")
+
+    def __init__(self, path: Path, handle: int, size: int, *, writable: bool) -> None:
+        self.path = path
+        self.size = size
+        self._handle = handle
+        access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
+        self._map = mmap.mmap(handle, size, access=access)
+        self.buffer = memoryview(self._map)
+
+    def sync(self) -> None:
+        """Force what was written; on Linux this covers what was written through the map."""
+        if self._handle < 0:
+            raise OSError(errno.EBADF, "the region is closed", str(self.path))
+        os.fdatasync(self._handle)
+
+    def close(self) -> None:
+        """Give up the mapping and the handle."""
+        if self._handle < 0:
+            return
+        os.close(self._handle)
+        self._handle = -1
+        with suppress(BufferError):
+            # A slice of it is still being sent: the mapping goes with the last of them.
+            self.buffer.release()
+            self._map.close()
+
+
+class OsFiles:
+    """The machine's disk. It keeps nothing, so every thread may use it."""
+
+    __slots__ = ()
+
+    def create(self, path: Path, size: int) -> MappedRegion:
+        """Make a file of zeros and map it."""
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        try:
+            # Reserved, not just extended: on a full disk a write to a page of a hole is SIGBUS, and
+            # nobody could refuse the message any more.
+            os.posix_fallocate(handle, 0, size)
+            return MappedRegion(path, handle, size, writable=True)
+        except OSError:
+            os.close(handle)
+            path.unlink()
+            raise
+
+    def open(self, path: Path, *, writable: bool = True) -> MappedRegion:
+        """Map a file that exists."""
+        handle = os.open(path, (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC)
+        try:
+            return MappedRegion(path, handle, os.fstat(handle).st_size, writable=writable)
+        except (OSError, ValueError):
+            os.close(handle)
+            raise
+
+    def size(self, path: Path) -> int:
+        """Return a file's length."""
+        return path.stat().st_size
+
+    def data_end(self, path: Path) -> int:
+        """Ask the file system where the last hole begins."""
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            end = 0
+            while True:
+                try:
+                    data = os.lseek(handle, end, os.SEEK_DATA)
+                except OSError as error:
+                    if error.errno == errno.ENXIO:  # nothing but a hole from here on
+                        return end
+                    raise
+                end = os.lseek(handle, data, os.SEEK_HOLE)
+        finally:
+            os.close(handle)
+
+    def modified_ms(self, path: Path) -> int:
+        """Return when a file was last written."""
+        return path.stat().st_mtime_ns // 1_000_000
+
+    def exists(self, path: Path) -> bool:
+        """Tell whether there is anything at a path."""
+        return path.exists()
+
+    def names(self, directory: Path) -> list[str]:
+        """Return the sorted names in a directory; none if it does not exist."""
+        try:
+            return sorted(entry.name for entry in directory.iterdir())
+        except FileNotFoundError:
+            return []
+
+    def is_directory(self, path: Path) -> bool:
+        """Tell whether a path is a directory."""
+        return path.is_dir()
+
+    def make_directory(self, path: Path) -> None:
+        """Make a directory and those above it."""
+        path.mkdir(parents=True, exist_ok=True)
+
+    def remove(self, path: Path) -> None:
+        """Remove a file, or an empty directory."""
+        if path.is_dir() and not path.is_symlink():
+            path.rmdir()
+        else:
+            path.unlink()
+
+    def read(self, path: Path) -> bytes:
+        """Return a whole file."""
+        return path.read_bytes()
+
+    def read_at(self, path: Path, position: int, count: int) -> bytes:
+        """Return at most `count` bytes from a position."""
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return os.pread(handle, count, position)
+        finally:
+            os.close(handle)
+
+    def write_at(self, path: Path, position: int, data: bytes, size: int) -> None:
+        """Write at a position; a file that does not exist is made with `size` bytes of zeros."""
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            if os.fstat(handle).st_size < size:
+                os.ftruncate(handle, size)
+            view = memoryview(data)
+            while view:
+                written = os.pwrite(handle, view, position)
+                position += written
+                view = view[written:]
+        finally:
+            os.close(handle)
+
+    def truncate(self, path: Path, size: int) -> None:
+        """Cut or extend a file to a size."""
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            os.ftruncate(handle, size)
+        finally:
+            os.close(handle)
+
+    def sync(self, path: Path) -> None:
+        """Force a file; its pages are found whoever wrote them."""
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fdatasync(handle)
+        finally:
+            os.close(handle)
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Put a file in another's place at once."""
+        source.replace(target)
+
+    def sync_directory(self, directory: Path) -> None:
+        """Force the names in a directory."""
+        handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    def usage(self, path: Path) -> DiskUsage:
+        """Return how full the file system below a path is."""
+        stat = os.statvfs(path)
+        return DiskUsage(
+            (stat.f_blocks - stat.f_bfree) * stat.f_frsize, stat.f_bavail * stat.f_frsize
+        )
+
+    def lock(self, path: Path) -> int:
+        """Take the lock on byte 0, as a Java broker does, so that each keeps the other out."""
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
+        except OSError:
+            os.close(handle)
+            raise
+        return handle
+
+    def unlock(self, held: int) -> None:
+        """Let the process lock go."""
+        os.close(held)

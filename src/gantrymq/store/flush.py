@@ -1,0 +1,150 @@
+"""Forcing the log to the disk: one job at a time, each covering all that was committed before it.
+
+`want` asks for an offset. While a job runs, further wishes only move the target, so that one force
+serves everyone who came in the meantime: group commit needs no more than that. A failed force is
+reported once and for good; the pages behind it are in an unknown state and are never forced again
+as if they were clean.
+
+Owned by one task; the force itself runs on a worker, which sees regions and nothing else. How it
+went is kept with the job, where `finish` finds it: a store that closes cannot wait for the worker's
+report, which only comes when the owner has time for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gantrymq.store.mapped_file import is_due
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gantrymq.store.commit_log import CommitLog
+    from gantrymq.store.files import Region
+    from gantrymq.store.worker import Worker
+
+
+class _Force:
+    """One job: regions to be forced, and how it went."""
+
+    __slots__ = ("_regions", "_spoiled", "end", "error", "is_done", "stamp_ms")
+
+    def __init__(
+        self, end: int, stamp_ms: int, regions: list[Region], spoiled: Callable[[str], None]
+    ) -> None:
+        self.end = end
+        self.stamp_ms = stamp_ms
+        self.is_done = False
+        self.error: Exception = RuntimeError("the worker was stopped before it came to it")
+        self._regions = regions
+        self._spoiled = spoiled
+
+    def run(self) -> None:
+        """Force; runs on the worker."""
+        try:
+            for region in self._regions:
+                region.sync()
+        except Exception as error:
+            self.error = error
+            self._spoiled(f"forcing the log failed before offset {self.end}: {error}")
+            raise
+        self.is_done = True
+
+
+class LogFlush:
+    """Brings the log to the disk on request, and tells how far it is."""
+
+    def __init__(
+        self,
+        log: CommitLog,
+        worker: Worker,
+        flushed: Callable[[int, int], None],
+        failed: Callable[[str], None],
+        spoiled: Callable[[str], None] = lambda _reason: None,
+    ) -> None:
+        """Tell `flushed` the offset and a store timestamp before which all records are forced.
+
+        `spoiled` is called where the force failed, on the worker; `failed` on the owner's thread.
+        """
+        self._log = log
+        self._worker = worker
+        self._flushed = flushed
+        self._failed = failed
+        self._spoiled = spoiled
+        self._target = 0
+        self._running: _Force | None = None
+        self._is_closed = False
+        self._failure: str | None = None
+        self.flushed_offset = 0
+        self.syncs = 0
+
+    def recovered(self, offset: int) -> None:
+        """Begin at an offset that recovery has forced."""
+        self.flushed_offset = offset
+        self._target = offset
+
+    def want(self, offset: int) -> None:
+        """See to it that the log is forced up to `offset`, which must be committed."""
+        self._target = max(self._target, offset)
+        if (
+            self._running is None
+            and not self._is_closed
+            and self._failure is None
+            and self._target > self.flushed_offset
+        ):
+            force = self._running = self._next()
+            self._worker.submit(
+                force.run, lambda _: self._done(force), lambda error: self._fail(force, error)
+            )
+
+    def want_pages(self, least_pages: int) -> None:
+        """See to it that what is committed is forced, if so many pages have begun since."""
+        file = self._log.file_at(self.flushed_offset)
+        if file is not None and is_due(
+            file.committed, self.flushed_offset - file.start, file.size, least_pages
+        ):
+            self.want(self._log.committed_offset)
+
+    def _next(self) -> _Force:
+        # All that is committed now goes with it: the force costs the same.
+        end = self._log.committed_offset
+        regions = [file.region for file, _, _ in self._log.spans(self.flushed_offset, end)]
+        return _Force(end, self._log.committed_stamp_ms, regions, self._spoiled)
+
+    def _done(self, force: _Force) -> None:
+        if self._running is not force:
+            return  # `finish` was first
+        self._running = None
+        self.syncs += 1
+        for file, _, stop in self._log.spans(self.flushed_offset, force.end):
+            file.flushed = max(file.flushed, stop)
+        self.flushed_offset = force.end
+        self._flushed(force.end, force.stamp_ms)
+        self.want(self._target)
+
+    def _fail(self, force: _Force, error: Exception) -> None:
+        if self._running is not force:
+            return
+        self._running = None
+        self._failure = f"forcing the log failed at offset {self.flushed_offset}: {error}"
+        self._failed(self._failure)
+
+    def finish(self) -> None:
+        """Take in the last job and force the rest here and now; the worker must have ended."""
+        self._is_closed = True
+        if self._running is not None:
+            self._settle(self._running)
+        if self._failure is None and self._log.committed_offset > self.flushed_offset:
+            force = self._running = self._next()
+            try:
+                force.run()
+            except OSError as error:
+                self._fail(force, error)
+            else:
+                self._done(force)
+
+    def _settle(self, force: _Force) -> None:
+        if force.is_done:
+            self._done(force)
+        else:
+            self._fail(force, force.error)

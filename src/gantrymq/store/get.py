@@ -1,0 +1,212 @@
+"""Reading a queue: from an offset, as many messages as fit, those that a filter lets through.
+
+The rules (which status, which next offset, when a batch is full, what counts as cold) are those of
+DefaultMessageStore.getMessage, so that every client sees what it expects. Messages are returned as
+slices of the mapped log: nothing is copied.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from gantrymq.kernel import PRE_BLANK_SIZE, UNIT_BYTES, QueueUnit, kernel
+from gantrymq.store.status import GetStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gantrymq.store.commit_log import CommitLog
+    from gantrymq.store.consume_queue import ConsumeQueue
+
+_UNIT: Final = struct.Struct(">qiq")
+SCAN_BYTES_MIN: Final = 16000
+"""Bytes of units that one read looks at, at least."""
+
+
+class TransferLimits(NamedTuple):
+    """How much one read returns: of messages in memory, and of those that must come from disk."""
+
+    memory_bytes: int = 262144
+    memory_count: int = 32
+    disk_bytes: int = 65536
+    disk_count: int = 8
+    hot_bytes: int = 0
+    """How far behind the log's end a message still counts as in memory."""
+
+
+class Filter(Protocol):
+    """Decides which messages of a queue a reader gets."""
+
+    def by_unit(self, unit: QueueUnit) -> bool:
+        """Look at a queue entry; True when only the message itself can tell."""
+        ...
+
+    def by_record(self, record: memoryview) -> bool:
+        """Look at the message."""
+        ...
+
+
+class Found(NamedTuple):
+    """What a read returns."""
+
+    status: GetStatus
+    next_offset: int
+    min_offset: int
+    max_offset: int
+    records: list[memoryview]
+    record_bytes: int = 0
+    from_slave: bool = False
+    """The reader is so far behind that it should read from a slave."""
+    behind_bytes: int = 0
+
+
+class QueueReader:
+    """Reads messages out of the log by way of a queue; owned by the task that owns the log."""
+
+    def __init__(self, log: CommitLog, limits: TransferLimits) -> None:
+        self._log = log
+        self._limits = limits
+
+    def read(
+        self, queue: ConsumeQueue | None, offset: int, count_max: int, choose: Filter | None
+    ) -> Found:
+        """Return messages from `offset` on."""
+        if queue is None:
+            return Found(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0, [])
+        least, most = queue.min_offset, queue.max_offset
+        outside = _outside(offset, least, most)
+        if outside is not None:
+            return outside
+        units = queue.read(offset, max(SCAN_BYTES_MIN, count_max * UNIT_BYTES) // UNIT_BYTES)
+        if not units:
+            return Found(
+                GetStatus.OFFSET_FOUND_NULL, queue.next_file_offset(offset), least, most, []
+            )
+        return self._collect(units, offset, count_max, choose, least, most)
+
+    def _collect(
+        self,
+        raw: bytes,
+        offset: int,
+        count_max: int,
+        choose: Filter | None,
+        least: int,
+        most: int,
+    ) -> Found:
+        batch = _Batch(self._log, self._limits, count_max)
+        status = GetStatus.NO_MESSAGE_IN_QUEUE
+        scanned = 0
+        for unit in units_of(raw):
+            if unit.size == PRE_BLANK_SIZE:
+                scanned += 1
+                continue
+            if batch.is_full_for(unit):
+                break
+            scanned += 1
+            if batch.is_gone(unit):
+                continue
+            if choose is not None and not choose.by_unit(unit):
+                status = status if batch.records else GetStatus.NO_MATCHED_MESSAGE
+                continue
+            record = batch.find(unit)
+            if record is None:
+                status = status if batch.records else GetStatus.MESSAGE_WAS_REMOVING
+                continue
+            if choose is not None and not choose.by_record(record):
+                status = status if batch.records else GetStatus.NO_MATCHED_MESSAGE
+                continue
+            batch.add(record)
+            status = GetStatus.FOUND
+        behind = self._log.committed_offset - batch.last_log_offset
+        return Found(
+            status,
+            offset + scanned,
+            least,
+            most,
+            batch.records,
+            batch.record_bytes,
+            batch.last_log_offset > 0 and behind > self._limits.hot_bytes > 0,
+            behind,
+        )
+
+
+def _outside(offset: int, least: int, most: int) -> Found | None:
+    """Return the answer to an offset that no message of the queue has, or None."""
+    if most == 0:
+        return Found(GetStatus.NO_MESSAGE_IN_QUEUE, 0, least, most, [])
+    if offset < least:
+        return Found(GetStatus.OFFSET_TOO_SMALL, least, least, most, [])
+    if offset == most:
+        return Found(GetStatus.OFFSET_OVERFLOW_ONE, offset, least, most, [])
+    if offset > most:
+        return Found(GetStatus.OFFSET_OVERFLOW_BADLY, most, least, most, [])
+    return None
+
+
+class _Batch:
+    """The messages collected for one read."""
+
+    def __init__(self, log: CommitLog, limits: TransferLimits, count_max: int) -> None:
+        self.records: list[memoryview] = []
+        self.record_bytes = 0
+        self.last_log_offset = 0
+        self._log = log
+        self._limits = limits
+        self._count_max = count_max
+        self._gone_below = 0
+
+    def is_full_for(self, unit: QueueUnit) -> bool:
+        """Tell whether this message must wait for the next read; the first one never must."""
+        if not self.records:
+            return False
+        count = len(self.records)
+        if count >= self._count_max:
+            return True
+        limits = self._limits
+        if self._log.committed_offset - unit.log_offset > limits.hot_bytes > 0:
+            bytes_max, counted = limits.disk_bytes, limits.disk_count
+        else:
+            bytes_max, counted = limits.memory_bytes, limits.memory_count
+        return self.record_bytes + unit.size > bytes_max or count >= counted
+
+    def is_gone(self, unit: QueueUnit) -> bool:
+        """Tell whether a file that is no longer there held this message."""
+        self.last_log_offset = unit.log_offset
+        return unit.log_offset < self._gone_below
+
+    def find(self, unit: QueueUnit) -> memoryview | None:
+        """Return the message that an entry points to."""
+        record = self._log.read(unit.log_offset, unit.size)
+        if record is None:
+            bytes_a_file = self._log.file_bytes
+            self._gone_below = unit.log_offset - unit.log_offset % bytes_a_file + bytes_a_file
+        return record
+
+    def add(self, record: memoryview) -> None:
+        """Take a message."""
+        self.records.append(record)
+        self.record_bytes += len(record)
+
+
+def units_of(raw: bytes) -> Iterator[QueueUnit]:
+    """Go over the units of consume queue bytes, pre-blank ones included."""
+    return map(QueueUnit._make, _UNIT.iter_unpack(raw[: len(raw) - len(raw) % UNIT_BYTES]))
+
+
+class TagFilter:
+    """Lets messages through whose tag has one of some hashes; the client compares the text."""
+
+    __slots__ = ("_hashes",)
+
+    def __init__(self, tags: frozenset[bytes]) -> None:
+        self._hashes = frozenset(kernel.string_hash(tag) for tag in tags)
+
+    def by_unit(self, unit: QueueUnit) -> bool:
+        """Compare the low 32 bits of the tags code."""
+        low = unit.tags_code & 0xFFFFFFFF
+        return (low - (1 << 32) if low >= 1 << 31 else low) in self._hashes
+
+    def by_record(self, record: memoryview) -> bool:
+        """Have nothing to add to the hash."""
+        return record is not None

@@ -1,0 +1,448 @@
+"""The message store: joins log, dispatch, flush, gate, queues and index, and owns start and stop.
+
+One task calls everything here. What it promises: a message whose put was let out with PUT_OK is
+where the settings say it must be (in the page cache, on the disk, on a slave), once and for good.
+Nothing is readable before it is as safe as that.
+
+What becomes of an append, by `flushDiskType` and whether the transient store pool is used:
+
+    ASYNC_FLUSH          dispatched at once; forced by the timers
+    ASYNC_FLUSH, pool    committed by pages and by the timers, then dispatched; forced later
+    SYNC_FLUSH           (committed,) forced, dispatched, and let out through the gate
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from gantrymq.errors import InvalidValue
+from gantrymq.kernel import kernel
+from gantrymq.store.allocation import FileNotMade, LogFiles
+from gantrymq.store.checkpoint import load_checkpoint
+from gantrymq.store.commit_log import CommitLog
+from gantrymq.store.dispatch import Dispatcher
+from gantrymq.store.errors import StoreBusy, StoreDamaged, StoreNotWritable
+from gantrymq.store.failed_disk import leave_mark
+from gantrymq.store.flush import LogFlush
+from gantrymq.store.gate import NOT_NEEDED, DurabilityGate
+from gantrymq.store.get import Filter, Found, QueueReader, TransferLimits
+from gantrymq.store.index import Index
+from gantrymq.store.opening import StoreParts, make_directories, open_parts
+from gantrymq.store.page_cache import PageCacheWatch
+from gantrymq.store.process_lock import ProcessLock, mark_stopped
+from gantrymq.store.put import (
+    POLICY_PROPERTIES,
+    MessageCheck,
+    NewMessage,
+    Stored,
+    Writability,
+    as_record,
+    as_stored,
+    check_all,
+)
+from gantrymq.store.queue_offsets import QueueOffsets
+from gantrymq.store.queue_saving import NO_SPACE, QueueSaver, SavedParts, Trouble
+from gantrymq.store.queue_table import QueueTable
+from gantrymq.store.settings import BrokerRole, FlushDiskType
+from gantrymq.store.status import PutStatus
+from gantrymq.store.transient_pool import TransientPool
+from gantrymq.store.worker import Workers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from gantrymq.clock import Clock
+    from gantrymq.kernel import QueueRun, SendRun
+    from gantrymq.kernel.interface import Buffer, SendLane
+    from gantrymq.store.files import Files
+    from gantrymq.store.recovery import RecoveryReport
+    from gantrymq.store.settings import StoreSettings
+
+__all__ = ["Identity", "MessageStore", "Stored", "Workers"]
+
+
+class Identity(NamedTuple):
+    """Who this broker is in the records and replies that it writes."""
+
+    store_host: bytes
+    cluster: bytes = b"DefaultCluster"
+    region: bytes = b"DefaultRegion"
+    trace_on: bool = True
+    version: int = 407
+
+
+class MessageStore:
+    """A broker's store; see the head of this file."""
+
+    def __init__(
+        self,
+        settings: StoreSettings,
+        identity: Identity,
+        *,
+        files: Files,
+        clock: Clock,
+        workers: Workers,
+        arrived: Callable[[QueueRun], None] = lambda _run: None,
+        memory_bytes: int = 0,
+    ) -> None:
+        """Join the parts; `memory_bytes` is the machine's RAM, which decides what counts as hot."""
+        self._settings = settings
+        self._identity = identity
+        self._files = files
+        self._clock = clock
+        self._workers = workers
+        self._root: Path = settings.paths.root
+        self._lock: ProcessLock | None = None
+        self._saver: QueueSaver | None = None
+        self._is_sync = settings.flush.disk_type is FlushDiskType.SYNC_FLUSH
+        self.writability = Writability()
+        self.writability.is_slave = settings.replication.role is BrokerRole.SLAVE
+        self.page_cache = PageCacheWatch(clock, settings.put.busy_ms)
+        self.gate = DurabilityGate(
+            settings.flush.sync_timeout_ms / 1000, settings.replication.slave_timeout_ms / 1000
+        )
+        self._lane = _lane(settings, identity)
+        sizes = settings.files
+        self.pool = _pool(settings)
+        self._log_files = LogFiles(
+            settings.paths.commit_log[0],
+            sizes.commit_log_bytes,
+            files,
+            workers.allocation,
+            warm=settings.warm_up.enabled,
+            pool=self.pool,
+        )
+        self.log = CommitLog(self._log_files, self._lane, clock)
+        self.queues = QueueTable(
+            self._root,
+            sizes.consume_queue_bytes,
+            files,
+            sizes.consume_queue_ext_bytes if sizes.consume_queue_ext_enabled else None,
+        )
+        index = settings.index
+        self.index = (
+            Index(self._root, index.slots, index.entries, files, clock, index.hits_max)
+            if index.enabled
+            else None
+        )
+        self._dispatcher = Dispatcher(
+            self.log, self.queues, self.index, settings.schedule.delays_ms, arrived
+        )
+        self.flush = LogFlush(
+            self.log, workers.log_flush, self._flushed, self._disk_failed, self._spoiled
+        )
+        self.offsets = QueueOffsets(self._lane, self.queues)
+        self._check = MessageCheck(settings.put.body_bytes_max)
+        self._reader = QueueReader(self.log, _limits(settings, memory_bytes))
+
+    # -- start and stop -------------------------------------------------------------------------
+
+    def open(self, pid: int, progress: Callable[[int], None] | None = None) -> RecoveryReport:
+        """Take the lock, recover, and take writes from now on.
+
+        Raises:
+            StoreLocked: another process has the store open.
+            StoreDamaged: the files are not what the settings say.
+            OSError: the disk refuses.
+        """
+        paths = self._settings.paths
+        make_directories(
+            self._files,
+            [self._root, *paths.commit_log, paths.consume_queue, paths.index, paths.config],
+        )
+        self._lock = ProcessLock(self._files, self._root)
+        try:
+            parts = self._parts(pid)
+            report = open_parts(parts, progress)
+        except BaseException:
+            self._lock.release()
+            raise
+        self._saver = QueueSaver(
+            SavedParts(self._files, self.queues, self.index, self._dispatcher, parts.checkpoint),
+            self._workers.queue_flush,
+            Trouble(self._spoiled, self._disk_failed, self._note_space),
+        )
+        self.flush.recovered(self.log.wrote_offset)
+        self.gate.flushed(self.log.wrote_offset)
+        self.writability.is_open = True
+        return report
+
+    def _parts(self, pid: int) -> StoreParts:
+        settings = self._settings
+        return StoreParts(
+            self._files,
+            self._clock,
+            self._root,
+            settings.paths.commit_log[0],
+            self.log,
+            self.queues,
+            self.index,
+            load_checkpoint(self._files, self._root / "checkpoint"),
+            self._dispatcher,
+            settings.schedule.delays_ms,
+            settings.recovery.checks_crc,
+            settings.index.is_safe,
+            pid,
+        )
+
+    def close(self) -> bool:
+        """Bring everything to the disk and let the lock go; True if the stop was a clean one.
+
+        Whoever still waits at the gate is let out first, as it went. What the disk refuses is left
+        to the recovery of the next start.
+        """
+        saver, self._saver = self._saver, None
+        if saver is None:
+            return False
+        self.writability.is_open = False
+        try:
+            clean = self._finish(saver)
+            self._log_files.close()
+            self._workers.allocation.close()
+            if clean:
+                mark_stopped(self._files, self._root)
+        except OSError as error:
+            self._disk_failed(f"closing: {error}")
+            clean = False
+        finally:
+            self._release()
+        return clean
+
+    def _finish(self, saver: QueueSaver) -> bool:
+        """Force and save everything, unless the disk has failed; tell whether all of it is safe."""
+        self.log.commit()
+        self._workers.log_flush.close()
+        self.flush.finish()
+        if self.gate.failure is None:
+            self._dispatch(self.log.committed_offset)
+        self.gate.expire(float("inf"))
+        self._workers.queue_flush.close()
+        saver.finish()
+        return (
+            self.gate.failure is None
+            and self._dispatcher.offset == self.log.committed_offset
+            and saver.save_all()
+        )
+
+    def _release(self) -> None:
+        if self.index is not None:
+            self.index.close()
+        for file in self.log.files:
+            file.close()
+        if self._lock is not None:
+            self._lock.release()
+
+    # -- topics ---------------------------------------------------------------------------------
+
+    def open_topic(self, topic: str, queues: int) -> None:
+        """Take ordinary sends for a topic with so many write queues."""
+        self.offsets.open_topic(topic, queues)
+
+    def close_topic(self, topic: str) -> None:
+        """Take ordinary sends for a topic no longer."""
+        self.offsets.close_topic(topic)
+
+    # -- put ------------------------------------------------------------------------------------
+
+    def append_sends(self, buffer: Buffer, start: int, end: int, born_host: bytes) -> SendRun:
+        """Store the ordinary sends at the front of a receive buffer; see `CommitLog.append_sends`.
+
+        Their replies must pass the gate: `hold` with the log's end.
+
+        Raises:
+            StoreNotWritable: nothing can be stored now.
+            StoreBusy: the page cache is busy.
+            FileNotMade: the next log file could not be made.
+        """
+        reason = self.writability.reason
+        if reason is not None:
+            raise StoreNotWritable(reason)
+        if self.page_cache.is_busy:
+            raise StoreBusy("the page cache is busy; send to another broker, or later")
+        self.page_cache.begin()
+        run = self.log.append_sends(buffer, start, end, born_host)
+        self.page_cache.end()
+        self._appended()
+        return run
+
+    def put(self, messages: Sequence[NewMessage]) -> Stored:
+        """Store messages of one topic and queue, one behind the other; all of them or none.
+
+        The reply must pass the gate: `hold` with `Stored.end`.
+
+        Raises:
+            InvalidValue: no message, or several that go to different queues.
+        """
+        if self.writability.reason is not None:
+            return Stored(PutStatus.SERVICE_NOT_AVAILABLE)
+        if self.page_cache.is_busy:
+            return Stored(PutStatus.OS_PAGE_CACHE_BUSY)
+        kept = as_stored(messages, len(self._settings.schedule.delays_ms))
+        self.page_cache.begin()
+        stored = self._append(kept)
+        self.page_cache.end()
+        if stored.status is PutStatus.PUT_OK:
+            self._appended()
+        return stored
+
+    def _append(self, kept: Sequence[NewMessage]) -> Stored:
+        first = kept[0]
+        try:
+            offset = (
+                self.offsets.next_offset(first.topic, first.queue_id) if first.is_counted else 0
+            )
+            records = [
+                as_record(message, offset + index * first.is_counted, self._identity.store_host)
+                for index, message in enumerate(kept)
+            ]
+            status = check_all(self._check, records)
+            if status is not PutStatus.PUT_OK:
+                return Stored(status)
+            appended = self.log.append(records)
+        except (InvalidValue, UnicodeEncodeError):
+            return Stored(PutStatus.MESSAGE_ILLEGAL)
+        except FileNotMade:
+            return Stored(PutStatus.CREATE_MAPPED_FILE_FAILED)
+        if first.is_counted:
+            self.offsets.take(first.topic, first.queue_id, len(records))
+        return Stored(
+            PutStatus.PUT_OK,
+            first.topic,
+            first.queue_id,
+            offset,
+            appended.log_offset,
+            appended.end,
+            len(records),
+        )
+
+    def hold(self, end: int, let_out: Callable[[PutStatus], None], *, waits: bool = True) -> None:
+        """Call `let_out` when the log is safe up to `end`, as the settings ask for it.
+
+        Without `waits` (WAIT=false) it is called at once; the log is forced all the same.
+        """
+        flush_offset = end if self._is_sync and waits else NOT_NEEDED
+        self.gate.hold(let_out, self._clock.monotonic(), flush_offset=flush_offset)
+
+    def _appended(self) -> None:
+        """See to what was appended: SYNC_FLUSH forces it first, otherwise it is readable now."""
+        if self._is_sync:
+            self.log.commit()
+            self.flush.want(self.log.committed_offset)
+            return
+        self.log.commit(self._settings.pool.commit_least_pages)
+        self._dispatch(self.log.committed_offset)
+        if not self._settings.flush.is_timed:
+            self.flush_log(self._settings.flush.least_pages)
+
+    def _dispatch(self, end: int) -> None:
+        """Dispatch the log up to `end`; a full disk stops writes until it can be done."""
+        if self._dispatcher.offset >= end:
+            return
+        try:
+            self._dispatcher.run(end)
+        except (OSError, StoreDamaged, InvalidValue) as error:
+            reason = f"dispatching the log at offset {self._dispatcher.offset} failed: {error}"
+            if isinstance(error, OSError) and error.errno in NO_SPACE:
+                self.writability.forbid("dispatch", reason)
+            else:
+                self._disk_failed(reason)
+        else:
+            self.log.stamp_from(self._dispatcher.last_store_timestamp)
+            self.writability.allow("dispatch")
+
+    def _flushed(self, offset: int, stamp_ms: int) -> None:
+        """The log is on the disk up to `offset`: dispatch it, then let its replies out."""
+        if self._is_sync:
+            self._dispatch(offset)
+        if self._saver is not None:
+            self._saver.log_forced(stamp_ms)
+        self.gate.flushed(offset)
+
+    def _spoiled(self, reason: str) -> None:
+        """A force has failed; called on the worker that saw it."""
+        leave_mark(self._files, self._root, reason)
+
+    def _disk_failed(self, reason: str) -> None:
+        """Stop taking writes for good: what the disk has is no longer known."""
+        self.writability.forbid("disk", reason)
+        self.gate.shut(reason)
+
+    def _note_space(self, reason: str | None) -> None:
+        """Stop taking writes while the consume queues find no room, and go on when they do."""
+        if reason is None:
+            self.writability.allow("queues")
+        else:
+            self.writability.forbid("queues", reason)
+
+    # -- get ------------------------------------------------------------------------------------
+
+    def get(
+        self, topic: str, queue_id: int, offset: int, count_max: int, choose: Filter | None = None
+    ) -> Found:
+        """Return messages of a queue from an offset on."""
+        return self._reader.read(self.queues.find(topic, queue_id), offset, count_max, choose)
+
+    @property
+    def dispatched_offset(self) -> int:
+        """Return how far the log has been dispatched: nothing behind it may be shown to anybody."""
+        return self._dispatcher.offset
+
+    # -- what timers ask for; see `timers.py` ----------------------------------------------------
+
+    def commit(self, least_pages: int) -> bool:
+        """Commit what lies in a transient buffer, if so many pages have begun; tell if it was."""
+        committed = self.log.commit(least_pages)
+        if committed and not self._is_sync:
+            self._dispatch(self.log.committed_offset)
+        return committed
+
+    def flush_log(self, least_pages: int) -> None:
+        """Force the log on a worker, if so many pages have begun since."""
+        self.flush.want_pages(least_pages)
+
+    def flush_queues(self, *, thorough: bool) -> bool:
+        """Write queues out on a worker; with `thorough` force them and the checkpoint as well.
+
+        Tells whether it was begun: one at a time, and none after the disk has failed.
+        """
+        if self._saver is None or self.gate.failure is not None:
+            return False
+        return self._saver.begin(thorough=thorough)
+
+    def retry_dispatch(self) -> None:
+        """Dispatch what a full disk has held up."""
+        self._dispatch(self.flush.flushed_offset if self._is_sync else self.log.committed_offset)
+
+
+def _lane(settings: StoreSettings, identity: Identity) -> SendLane:
+    return kernel.SendLane(
+        store_host=identity.store_host,
+        cluster=identity.cluster,
+        region=identity.region,
+        trace_on=identity.trace_on,
+        version=identity.version,
+        body_bytes_max=settings.put.body_bytes_max,
+        policy_names=POLICY_PROPERTIES,
+    )
+
+
+def _pool(settings: StoreSettings) -> TransientPool | None:
+    if not settings.uses_pool:
+        return None
+    return TransientPool(
+        settings.pool.buffers,
+        settings.files.commit_log_bytes,
+        fails_fast=settings.pool.fails_fast,
+    )
+
+
+def _limits(settings: StoreSettings, memory_bytes: int) -> TransferLimits:
+    transfer = settings.transfer
+    return TransferLimits(
+        transfer.memory_bytes_max,
+        transfer.memory_messages_max,
+        transfer.disk_bytes_max,
+        transfer.disk_messages_max,
+        memory_bytes * transfer.memory_percent // 100,
+    )

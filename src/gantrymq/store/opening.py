@@ -1,0 +1,186 @@
+"""Opening a store: what was found on the disk becomes a log, queues and an index that agree.
+
+The order is RocketMQ's: was it stopped cleanly, log files, queues, checkpoint, index, then
+recovery. Afterwards everything that was recovered is on the disk, so that it may be read and
+acknowledged whatever the flush settings say.
+
+What is done after a crash beyond what RocketMQ does:
+
+- Queues are cut back to where the walk over the log begins, and built again from there. What the
+  checkpoint does not vouch for may be torn in a way that no unit shows: a tags code is eight bytes
+  of anything.
+- A store whose queues are all gone begins at the first file, whatever the checkpoint says.
+- The mark of a start (ROOT/abort) is left before the first change, so that a start that is
+  interrupted is followed by one that looks at everything.
+- If a force had failed (`failed_disk.py`), the recovered log is written once more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gantrymq.kernel import kernel
+from gantrymq.store.failed_disk import is_marked, leave_mark, remove_mark
+from gantrymq.store.mapped_file import MappedFile
+from gantrymq.store.process_lock import mark_running, was_aborted
+from gantrymq.store.recovery import LogEnd, LogRecovery, RecoveryReport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from gantrymq.clock import Clock
+    from gantrymq.store.checkpoint import Checkpoint
+    from gantrymq.store.commit_log import CommitLog
+    from gantrymq.store.dispatch import Dispatcher
+    from gantrymq.store.files import Files
+    from gantrymq.store.index import Index
+    from gantrymq.store.queue_table import QueueTable
+
+
+@dataclass(frozen=True, slots=True)
+class StoreParts:
+    """What opening fills."""
+
+    files: Files
+    clock: Clock
+    root: Path
+    log_directory: Path
+    log: CommitLog
+    queues: QueueTable
+    index: Index | None
+    checkpoint: Checkpoint
+    dispatcher: Dispatcher
+    delays_ms: tuple[int, ...]
+    verify_crc: bool
+    index_is_safe: bool
+    pid: int
+
+
+def make_directories(files: Files, paths: Iterable[Path]) -> None:
+    """Make directories, and force the names of those that were not there."""
+    for path in paths:
+        made = [one for one in (path, *path.parents) if not files.exists(one)]
+        files.make_directory(path)
+        for one in reversed(made):
+            files.sync_directory(one.parent)
+
+
+def open_parts(parts: StoreParts, progress: Callable[[int], None] | None = None) -> RecoveryReport:
+    """Recover a store, cut its log and load everything from it."""
+    began = parts.clock.monotonic()
+    clean = not was_aborted(parts.files, parts.root)
+    recovery = LogRecovery(parts.log_directory, parts.log.file_bytes, parts.files)
+    parts.queues.load(after_crash=not clean)
+    mark_running(parts.files, parts.root, parts.pid)
+    parts.queues.recover()
+    if parts.queues.log_end_max == 0 and recovery.starts and parts.checkpoint.queues_ms:
+        # They are to be built from the first file on, also if this attempt is cut short.
+        parts.checkpoint.queues_ms = 0
+        parts.checkpoint.save(parts.files)
+    if parts.index is not None:
+        parts.index.load(None if clean else parts.checkpoint.index_ms)
+    end = _walk(parts, recovery, progress, clean=clean)
+    dropped, wiped = recovery.cut(end.offset)
+    if parts.queues.log_end_max > end.offset or not recovery.starts:
+        parts.queues.truncate_to(end.offset)
+    _load_log(parts, recovery, end)
+    if parts.index is not None and parts.index.truncate_to(end.offset):
+        _index_again(parts, parts.index, end)
+    log_min = parts.log.min_offset
+    parts.queues.correct_min_offsets(log_min)
+    dispatched_from = _dispatch_rest(parts, end, clean=clean)
+    _save_queues(parts)
+    if is_marked(parts.files, parts.root):
+        remove_mark(parts.files, parts.root)
+    seconds = parts.clock.monotonic() - began
+    return RecoveryReport(
+        clean, log_min, end, dropped, wiped, len(parts.queues), dispatched_from, seconds
+    )
+
+
+def _walk(
+    parts: StoreParts,
+    recovery: LogRecovery,
+    progress: Callable[[int], None] | None,
+    *,
+    clean: bool,
+) -> LogEnd:
+    if clean:
+        return recovery.walk(recovery.clean_start(), verify_crc=parts.verify_crc, progress=progress)
+    checkpoint = parts.checkpoint
+    safe = checkpoint.min_timestamp
+    if parts.index is not None and parts.index_is_safe:
+        safe = checkpoint.min_timestamp_with_index
+    first = recovery.crash_start(safe)
+    if recovery.starts:
+        parts.queues.truncate_to(recovery.starts[first])
+    return recovery.walk(
+        first,
+        verify_crc=parts.verify_crc,
+        forced_until_ms=checkpoint.log_ms,
+        delays_ms=parts.delays_ms,
+        take=parts.dispatcher.take,
+        progress=progress,
+    )
+
+
+def _load_log(parts: StoreParts, recovery: LogRecovery, end: LogEnd) -> None:
+    """Map the files that are left, all but the last of them full; force what was walked over."""
+    if is_marked(parts.files, parts.root):
+        recovery.rewrite(end.began_at, end.offset)
+    files: list[MappedFile] = []
+    for start in recovery.starts:
+        file = MappedFile(start, parts.files.open(recovery.path(start)))
+        file.recovered(min(file.size, max(0, end.offset - start)))
+        if start + file.size > end.began_at:
+            _force(parts, file)
+        files.append(file)
+    parts.log.load(files, end.last_store_timestamp)
+
+
+def _force(parts: StoreParts, file: MappedFile) -> None:
+    try:
+        file.region.sync()
+    except OSError as error:
+        leave_mark(parts.files, parts.root, f"forcing {file.region.path} failed: {error}")
+        raise
+
+
+def _index_again(parts: StoreParts, index: Index, end: LogEnd) -> None:
+    """Index again what the files knew that were dropped for knowing of messages behind the end.
+
+    The walk has not done it: those files were there, and passed its keys over.
+    """
+    # From the last message indexed, for a file may have become full among its keys. Those before
+    # are then in twice, as after any recovery, ours or Apache's.
+    start = max(index.end_log_offset, parts.log.min_offset)
+    for file, position, stop in parts.log.spans(start, end.offset):
+        found = kernel.dispatch_records(
+            file.region.buffer, position, stop, file.start, False, stop - position + 1, ()
+        )
+        index.insert(found.keys)
+
+
+def _dispatch_rest(parts: StoreParts, end: LogEnd, *, clean: bool) -> int:
+    """Dispatch what no queue knows yet; after a crash the walk has done it."""
+    if clean:
+        parts.dispatcher.offset = max(parts.log.min_offset, parts.queues.log_end_max)
+    else:
+        parts.dispatcher.offset = end.offset
+    dispatched_from = parts.dispatcher.offset
+    parts.dispatcher.run(end.offset)
+    return dispatched_from
+
+
+def _save_queues(parts: StoreParts) -> None:
+    """Bring what was built to the disk before anybody relies on it."""
+    flush = parts.queues.begin_flush(thorough=True)
+    try:
+        flush.perform(parts.files)
+    except OSError as error:
+        parts.queues.end_flush(flush, failed=True)
+        leave_mark(parts.files, parts.root, f"saving consume queues failed: {error}")
+        raise
+    parts.queues.end_flush(flush)

@@ -1,0 +1,78 @@
+"""Finding messages by key, by unique key and by id.
+
+The index answers a key with log offsets, newest first, at most as many as the settings allow. They
+are read in the order of the log, each of them once. An offset may lead nowhere, for entries outlive
+what they point to; it is left out. (DefaultMessageStore.queryMessage then asks up to three times,
+with an earlier end if the first message could be read; but then it has been found, and otherwise
+the question is the same, so that one round gives its answers.) Two keys may have one hash, and the
+message of another key is then among the answers: clients compare, as they do with Apache's broker.
+
+Bytes are returned as they lie in the log, and only if there is a record at that very offset: an id
+comes from outside, and could name any byte.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from gantrymq.kernel import Stop, kernel
+from gantrymq.store.search import store_timestamp
+
+if TYPE_CHECKING:
+    from gantrymq.store.commit_log import CommitLog
+    from gantrymq.store.index import Index
+
+
+class FoundByKey(NamedTuple):
+    """What a query by key returns."""
+
+    records: list[memoryview]
+    """Oldest first."""
+    index_timestamp: int
+    """Store time of the newest message in the index; 0 where nothing was found."""
+    index_log_offset: int
+    """Its log offset."""
+
+
+class MessageQuery:
+    """Looks messages up; owned by the task that owns the log."""
+
+    def __init__(self, log: CommitLog, index: Index | None) -> None:
+        self._log = log
+        self._index = index
+
+    def by_key(
+        self, topic: str, key: str, count_max: int, begin_ms: int, end_ms: int
+    ) -> FoundByKey:
+        """Return the newest messages of a topic with a key, stored within a range of time."""
+        if self._index is None:
+            return FoundByKey([], 0, 0)
+        found = self._index.query(topic, key, count_max, begin_ms, end_ms)
+        if not found.log_offsets:
+            return FoundByKey([], 0, 0)
+        candidates = map(self.by_log_offset, sorted(set(found.log_offsets)))
+        records = [record for record in candidates if record is not None]
+        return FoundByKey(records, found.last_timestamp, found.last_log_offset)
+
+    def by_log_offset(self, log_offset: int) -> memoryview | None:
+        """Return the record at a log offset, or None if there is none."""
+        file = self._log.file_at(log_offset) if log_offset >= 0 else None
+        if file is None:
+            return None
+        position = log_offset - file.start
+        if position >= file.committed:
+            return None
+        found = kernel.scan_records(
+            file.region.buffer, position, file.committed, file.start, False, 1
+        )
+        if found.records == 0 or found.stop not in {Stop.LIMIT, Stop.END}:
+            return None
+        return file.read(position, found.end - position)
+
+    def earliest_timestamp(self) -> int | None:
+        """Return when the first message of the log was stored; None without one.
+
+        Apache 4.9.7 answers -1 where log files are smaller than the largest message.
+        """
+        record = self.by_log_offset(self._log.min_offset)
+        return None if record is None else store_timestamp(record)

@@ -1,0 +1,340 @@
+"""The files of one consume queue, or of its extension, whose tail is kept in memory.
+
+A broker may have 40,000 queues and a process 20,000 open files, so these files are not mapped: what
+is appended waits in memory until somebody writes it out, and older bytes are read by position.
+
+    first          tail start   written           end
+    |------------------|-----------|----------------|
+     in the files only   in both     in memory only
+
+Losing what was not written out is no harm: after a crash it is built again from the commit log.
+
+**The owner and the thread.** One task owns a `QueueFiles`. Writing out takes three steps: the owner
+asks for `pending_writes`, a thread does them (`write_out`), the owner notes it (`wrote_out`).
+Meanwhile everything stays readable and more may be appended. Forcing the files to the disk is the
+same dance with `pending_syncs`, `sync_out` and `synced`.
+
+**What lies behind the end.** Apache RocketMQ does not wipe what it cuts off, so bytes of former
+units may follow the end in a file. A later recovery, ours or Apache's, would take them for units as
+soon as the gap before them is closed. Therefore what is cut off here is overwritten with zeros at
+once, and as long as the end is in a file that was there when the queue was loaded, every write
+carries a zero unit behind its last byte: nobody has looked at what follows it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from gantrymq.errors import InvalidValue
+from gantrymq.kernel import UNIT_BYTES
+from gantrymq.store.errors import StoreDamaged
+from gantrymq.store.file_queue import drop_unfinished, file_name, file_starts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from gantrymq.store.files import Files
+
+WAITING_BYTES_MAX: Final = 65536
+"""More than this is not kept waiting for the next flush."""
+RECENT_BYTES: Final = 32 * UNIT_BYTES
+"""Written bytes that stay in memory: consumers that keep up ask for the last batch."""
+
+
+class Write(NamedTuple):
+    """Bytes that belong at a position of a file, which is made with `file_bytes` zeros first."""
+
+    path: Path
+    position: int
+    data: bytes
+    file_bytes: int
+
+
+def write_out(files: Files, writes: Iterable[Write]) -> None:
+    """Do the writes that owners handed out; may run on any thread."""
+    for write in writes:
+        try:
+            files.write_at(*write)
+        except FileNotFoundError:
+            # A queue has no directory before its first unit.
+            files.make_directory(write.path.parent)
+            files.write_at(*write)
+
+
+def sync_out(files: Files, paths: Iterable[Path]) -> None:
+    """Force the files and directories that owners handed out; may run on any thread."""
+    for path in dict.fromkeys(paths):
+        if files.is_directory(path):
+            files.sync_directory(path)
+        else:
+            files.sync(path)
+
+
+class QueueFiles:
+    """Bytes that only grow, in files of equal size; positions count from the first byte ever."""
+
+    __slots__ = (
+        "_directory",
+        "_file_bytes",
+        "_files",
+        "_files_end",
+        "_named_end",
+        "_named_path",
+        "_named_start",
+        "_stale_until",
+        "_tail",
+        "_tail_start",
+        "_taken",
+        "_unknown_until",
+        "_unsynced_from",
+        "end",
+        "first",
+        "written",
+    )
+
+    def __init__(self, directory: Path, file_bytes: int, files: Files) -> None:
+        self._directory = directory
+        self._file_bytes = file_bytes
+        self._files = files
+        self._tail = bytearray()
+        self._named_start, self._named_path = -1, directory
+        self._restart_at(0)
+
+    def _restart_at(self, start: int) -> None:
+        self.first = self.end = self.written = self._tail_start = start
+        self._files_end = self._named_end = start  # behind the last file made, and safely named
+        self._stale_until = 0  # zeros are due from the end up to here
+        self._unknown_until = 0  # up to here nobody knows what follows the end
+        self._taken: int | None = None  # a thread is writing up to here
+        self._unsynced_from: int | None = None
+        self._tail.clear()
+
+    # -- what there is ---------------------------------------------------------------------------
+
+    @property
+    def directory(self) -> Path:
+        """Return where the files lie."""
+        return self._directory
+
+    @property
+    def file_bytes(self) -> int:
+        """Return the length of a file."""
+        return self._file_bytes
+
+    @property
+    def is_pending(self) -> bool:
+        """Tell whether there is anything to write out."""
+        return self.end > self.written or self._stale_until > self.end
+
+    def load(self, *, after_crash: bool = False) -> None:
+        """Learn from the names which files there are; all of them count as full.
+
+        A power cut may leave files without length, or none, between others. What lies behind them
+        was not forced either and is built again, so after a crash it is removed.
+        """
+        if after_crash:
+            self._drop_unforced()
+        starts = file_starts(self._files, self._directory, self._file_bytes)
+        self._restart_at(starts[0] if starts else 0)
+        if starts:
+            behind = starts[-1] + self._file_bytes
+            self.end = self.written = self._tail_start = behind
+            self._files_end = self._unknown_until = behind
+            # A process that was killed may not have forced the names that are seen here.
+            self._named_end = starts[0] if after_crash else behind
+
+    def _drop_unforced(self) -> None:
+        names = self._files.names(self._directory)
+        sizes = [self._files.size(self._directory / name) for name in names]
+        if any(size not in {0, self._file_bytes} for size in sizes):
+            return  # no crash does that: `file_starts` will say what it is
+        good, expected = 0, names[0] if names else ""
+        while good < len(names) and names[good] == expected and sizes[good]:
+            good += 1
+            expected = file_name(int(names[0]) + good * self._file_bytes)
+        self._remove([self._directory / name for name in names[good:]])
+
+    def _remove(self, paths: list[Path]) -> None:
+        """Remove files, and see that a power cut does not bring back what was in them."""
+        for path in reversed(paths):
+            self._files.remove(path)
+        if paths:
+            self._files.sync_directory(self._directory)
+
+    def read(self, position: int, count: int) -> bytes:
+        """Return up to `count` bytes, fewer at the end, none before the first file.
+
+        Raises:
+            StoreDamaged: a file is shorter than it was.
+        """
+        stop = min(position + count, self.end)
+        if position < self.first or stop <= position:
+            return b""
+        parts = []
+        while position < min(stop, self._tail_start):
+            start = self._start_of(position)
+            part = min(stop, self._tail_start, start + self._file_bytes) - position
+            data = self._files.read_at(self._path(start), position - start, part)
+            if len(data) != part:
+                raise StoreDamaged(
+                    f"{self._path(start)} has fewer than {self._file_bytes} bytes by now; "
+                    "`gantrymq store rebuild` makes consume queues again from the commit log"
+                )
+            parts.append(data)
+            position += part
+        if position < stop:
+            parts.append(bytes(self._tail[position - self._tail_start : stop - self._tail_start]))
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _start_of(self, position: int) -> int:
+        return position - position % self._file_bytes
+
+    def _end_of(self, position: int) -> int:
+        """Return where the last file ends that holds bytes before a position."""
+        return self._start_of(position + self._file_bytes - 1)
+
+    def _path(self, start: int) -> Path:
+        if start != self._named_start:
+            # Making a path costs more than reading from the file.
+            self._named_start, self._named_path = start, self._directory / file_name(start)
+        return self._named_path
+
+    def _paths(self, start: int, stop: int) -> list[Path]:
+        return [self._path(at) for at in range(start, stop, self._file_bytes)]
+
+    # -- growing ---------------------------------------------------------------------------------
+
+    def append(self, data: bytes) -> None:
+        """Add bytes at the end; write them out at once if too many wait."""
+        self._tail += data
+        self.end += len(data)
+        if self.end - self.written > WAITING_BYTES_MAX and self._taken is None:
+            self.write_now()
+
+    def write_now(self) -> None:
+        """Write out what waits, on this thread, unless another is at it."""
+        end, writes = self.end, self.pending_writes()
+        try:
+            write_out(self._files, writes)
+        except OSError:
+            self.wrote_out(self.written)
+            raise
+        self.wrote_out(end)
+
+    def pending_writes(self) -> list[Write]:
+        """Return what waits as writes for a thread; none while the last ones are under way.
+
+        `wrote_out` must follow in any case.
+        """
+        if self._taken is not None or not self.is_pending:
+            return []
+        data = bytes(self._tail[self.written - self._tail_start :]) + bytes(self._zeros_due())
+        writes, position = [], self.written
+        while data:
+            start = self._start_of(position)
+            part = data[: start + self._file_bytes - position]
+            writes.append(Write(self._path(start), position - start, part, self._file_bytes))
+            data = data[len(part) :]
+            position += len(part)
+        self._taken = self.end
+        if self._unsynced_from is None or self._unsynced_from > self.written:
+            self._unsynced_from = self.written
+        return writes
+
+    def _zeros_due(self) -> int:
+        """Return how many zeros must follow the end, within the file that it is in."""
+        stale_until = self._stale_until
+        if self.end < self._unknown_until:
+            stale_until = max(stale_until, self.end + UNIT_BYTES)
+        file_end = self._start_of(self.end) + self._file_bytes
+        if self.end % self._file_bytes == 0 and self._files_end <= self.end:
+            return 0  # the next file is not made yet, and will be made of zeros
+        return max(min(stale_until, file_end) - self.end, 0)
+
+    def wrote_out(self, position: int) -> None:
+        """Note that the writes handed out last are done up to a position.
+
+        All of them if it is the end of that time, none of them if it is `written`.
+        """
+        if self._taken is None:
+            return
+        if position >= self._taken:
+            self._stale_until = 0
+        self.written = max(self.written, min(position, self._taken))
+        self._files_end = max(self._files_end, self._end_of(self.written))
+        self._taken = None
+        superfluous = self.written - RECENT_BYTES - self._tail_start
+        if superfluous > 0:
+            del self._tail[:superfluous]
+            self._tail_start += superfluous
+
+    def pending_syncs(self) -> list[Path]:
+        """Return the files, and directories, to force so that all writes handed out are safe."""
+        if self._unsynced_from is None:
+            return []
+        begin = max(self._unsynced_from, self.first)
+        stop = max(self.written, self._taken or 0, min(begin + 1, self._files_end))
+        paths = self._paths(self._start_of(begin), stop)
+        if stop > self._named_end:
+            paths += [self._directory, *self._directory.parents[:2]]
+        return paths
+
+    def synced(self, position: int) -> None:
+        """Note that what was written up to a position is forced."""
+        if self._unsynced_from is not None:
+            self._unsynced_from = None if position >= self.written else position
+        self._named_end = max(self._named_end, self._end_of(position))
+
+    # -- shrinking -------------------------------------------------------------------------------
+
+    def cut(self, position: int, stale_until: int) -> None:
+        """Forget what lies behind a position and remove the files that are all behind it.
+
+        The first file stays, if only for its name. Bytes up to `stale_until` are wiped now: once
+        the log has grown again, nobody could tell them from good ones.
+        """
+        self._check_idle()
+        keep_until = self._end_of(max(position, self.first + 1))
+        self._remove(self._paths(keep_until, self._files_end))
+        self._files_end = min(self._files_end, keep_until)
+        self.end = position
+        self.written = min(self.written, position)
+        if position <= self._tail_start:
+            self._tail.clear()
+            self._tail_start = position
+        else:
+            del self._tail[position - self._tail_start :]
+        self._stale_until = min(max(self._stale_until, stale_until), self._files_end)
+        if self._stale_until > self.end:
+            self.write_now()
+
+    def drop_unfinished(self) -> None:
+        """Remove the empty file that a crash may leave behind when it was about to be made."""
+        if self._files_end == self.first or self._files.exists(self._path(self._files_end)):
+            drop_unfinished(self._files, self._directory)
+
+    def restart(self, position: int) -> None:
+        """Remove everything and begin again at the start of the file that a position lies in."""
+        self._check_idle()
+        self._remove(self._paths(self.first, self._files_end))
+        self._restart_at(self._start_of(position))
+
+    def drop_before(self, position: int) -> list[Path]:
+        """Forget the files that end at or before a position; return them for removal, in order."""
+        start = self._start_of(min(position, self.written))
+        paths = self._paths(self.first, start)
+        self.first = max(self.first, start)
+        return paths
+
+    def all_paths(self) -> list[Path]:
+        """Return all that must be removed to be rid of it, in order: files, then the directory."""
+        stop = max(self._files_end, self._taken or 0)
+        paths = self._paths(self.first, stop)
+        if paths or self._files.is_directory(self._directory):
+            paths.append(self._directory)
+        return paths
+
+    def _check_idle(self) -> None:
+        if self._taken is not None:
+            raise InvalidValue(f"{self._directory} is being written to: wait until that is done")

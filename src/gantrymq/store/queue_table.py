@@ -1,0 +1,266 @@
+"""All consume queues of a store, by topic and queue id, with their extensions if there are any.
+
+    ROOT/consumequeue/TOPIC/QUEUE_ID/...        20-byte units
+    ROOT/consumequeue_ext/TOPIC/QUEUE_ID/...    only with enableConsumeQueueExt
+
+A queue comes into being when somebody asks for it, as in Apache RocketMQ; its directory comes with
+its first unit. Queues that changed are remembered, so that a flush need not ask 40,000 of them.
+
+Owned by the task that owns the log.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from gantrymq.errors import InvalidValue
+from gantrymq.model.names import check_path_safe, is_path_safe
+from gantrymq.store.consume_queue import ConsumeQueue
+from gantrymq.store.consume_queue_ext import ConsumeQueueExt, is_ext_address
+from gantrymq.store.queue_files import sync_out, write_out
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from gantrymq.store.files import Files
+    from gantrymq.store.queue_files import Write
+
+QUEUES_DIRECTORY: Final = "consumequeue"
+EXT_DIRECTORY: Final = "consumequeue_ext"
+_QUEUE_ID: Final = re.compile(r"0|-?[1-9]\d{0,9}")
+
+
+class QueueFlush(NamedTuple):
+    """What a flush has to do, as plain values, and how far each queue is when it is done."""
+
+    writes: list[Write]
+    syncs: list[Path]
+    queues: list[tuple[ConsumeQueue, int]]
+    extensions: list[tuple[ConsumeQueueExt, int]]
+    thorough: bool
+
+    def perform(self, files: Files) -> None:
+        """Write, and force if the flush is thorough; runs on a thread."""
+        write_out(files, self.writes)
+        sync_out(files, self.syncs)
+
+
+class QueueTable:
+    """The consume queues of a store."""
+
+    def __init__(
+        self, root: Path, file_bytes: int, files: Files, ext_file_bytes: int | None = None
+    ) -> None:
+        self._root = root
+        self._file_bytes = file_bytes
+        self._files = files
+        self._ext_file_bytes = ext_file_bytes
+        self._topics: dict[str, dict[int, ConsumeQueue]] = {}
+        self._extensions: dict[ConsumeQueue, ConsumeQueueExt] = {}
+        self._changed: set[ConsumeQueue] = set()
+        self._unsynced: set[ConsumeQueue] = set()
+        self._flushing = False
+
+    # -- which there are -------------------------------------------------------------------------
+
+    def __iter__(self) -> Iterator[ConsumeQueue]:
+        """Go over all queues; none may be added meanwhile."""
+        for queues in self._topics.values():
+            yield from queues.values()
+
+    def __len__(self) -> int:
+        """Return the number of queues."""
+        return sum(len(queues) for queues in self._topics.values())
+
+    def topics(self) -> list[str]:
+        """Return the topics that have queues."""
+        return list(self._topics)
+
+    def queues(self, topic: str) -> list[ConsumeQueue]:
+        """Return the queues of a topic by queue id."""
+        return [queue for _id, queue in sorted(self._topics.get(topic, {}).items())]
+
+    def find(self, topic: str, queue_id: int) -> ConsumeQueue | None:
+        """Return a queue if it is there."""
+        return self._topics.get(topic, {}).get(queue_id)
+
+    def queue(self, topic: str, queue_id: int) -> ConsumeQueue:
+        """Return a queue; it is made, in memory only, if it is not there.
+
+        Raises:
+            InvalidValue: the topic cannot be the name of a directory.
+        """
+        try:
+            return self._topics[topic][queue_id]
+        except KeyError:
+            return self._add(check_path_safe(topic), queue_id)
+
+    def extension(self, queue: ConsumeQueue) -> ConsumeQueueExt | None:
+        """Return the extension of a queue, or None without enableConsumeQueueExt."""
+        return self._extensions.get(queue)
+
+    def next_offsets(self, topic: str, count: int) -> list[int]:
+        """Return the next queue offsets of the queues 0 to `count` - 1 of a topic."""
+        found = (self.find(topic, queue_id) for queue_id in range(count))
+        return [0 if queue is None else queue.max_offset for queue in found]
+
+    @property
+    def log_end_max(self) -> int:
+        """Return the log offset behind the last message that any queue has; 0 without one."""
+        return max((queue.log_end for queue in self), default=0)
+
+    @property
+    def log_end_min(self) -> int:
+        """Return the lowest `log_end` of the queues that have messages; 0 without one."""
+        return min((queue.log_end for queue in self if queue.log_end), default=0)
+
+    def _add(self, topic: str, queue_id: int) -> ConsumeQueue:
+        place = f"{topic}/{queue_id}"
+        queue = ConsumeQueue(
+            topic,
+            queue_id,
+            self._root / QUEUES_DIRECTORY / place,
+            self._file_bytes,
+            self._files,
+            self._changed.add,
+        )
+        if self._ext_file_bytes is not None:
+            self._extensions[queue] = ConsumeQueueExt(
+                self._root / EXT_DIRECTORY / place, self._ext_file_bytes, self._files
+            )
+        self._topics.setdefault(topic, {})[queue_id] = queue
+        return queue
+
+    # -- recovery --------------------------------------------------------------------------------
+
+    def load(self, *, after_crash: bool = False) -> None:
+        """Find the queues on the disk; names that are no topic or no queue id are left alone.
+
+        After a crash files that a power cut left incomplete are removed, with those behind them.
+
+        Raises:
+            StoreDamaged: a queue has files that cannot be its own.
+        """
+        directory = self._root / QUEUES_DIRECTORY
+        for topic in self._files.names(directory):
+            if not is_path_safe(topic) or not self._files.is_directory(directory / topic):
+                continue
+            for name in self._files.names(directory / topic):
+                if _QUEUE_ID.fullmatch(name):
+                    self._load(self._add(topic, int(name)), after_crash=after_crash)
+
+    def _load(self, queue: ConsumeQueue, *, after_crash: bool) -> None:
+        try:
+            queue.load(after_crash=after_crash)
+            # Only if nothing is there: asking for 40,000 directories takes its time.
+            is_queue = queue.max_offset > 0 or self._files.is_directory(queue.directory)
+        except NotADirectoryError:
+            is_queue = False
+        if not is_queue:
+            del self._topics[queue.topic][queue.queue_id]
+            self._extensions.pop(queue, None)
+        elif extension := self._extensions.get(queue):
+            extension.load(after_crash=after_crash)
+
+    def recover(self) -> None:
+        """Find the end of every queue; see `ConsumeQueue.recover`."""
+        for queue in self:
+            queue.recover()
+            if extension := self._extensions.get(queue):
+                extension.recover(queue.ext_address)
+
+    def truncate_to(self, log_offset: int) -> None:
+        """Cut off all units of messages at or behind a log offset."""
+        for queue in self:
+            queue.truncate_to(log_offset)
+            if extension := self._extensions.get(queue):
+                extension.truncate_behind(queue.ext_address)
+
+    def correct_min_offsets(self, log_min_offset: int) -> None:
+        """Move the min offset of every queue to the first message that the log still has."""
+        for queue in self:
+            queue.correct_min_offset(log_min_offset)
+
+    # -- retention -------------------------------------------------------------------------------
+
+    def drop_files_before(self, log_min_offset: int) -> list[Path]:
+        """Forget all files that only tell of messages the log no longer has; return them."""
+        paths: list[Path] = []
+        for queue in self:
+            paths += queue.drop_files_before(log_min_offset)
+            queue.correct_min_offset(log_min_offset)
+            extension, first = self._extensions.get(queue), queue.unit(queue.min_offset)
+            if extension and first and is_ext_address(first.tags_code):
+                paths += extension.expire_before(first.tags_code)
+        return paths
+
+    def delete_topic(self, topic: str) -> list[Path]:
+        """Forget a topic; return all that must be removed to be rid of it, in order.
+
+        The thread that flushes should remove it, behind a flush that may be under way, and the
+        topic must not be used again before that is done.
+        """
+        paths: list[Path] = []
+        for queue in self._topics.pop(topic, {}).values():
+            paths += queue.delete()
+            if extension := self._extensions.pop(queue, None):
+                paths += extension.delete()
+            self._changed.discard(queue)
+            self._unsynced.discard(queue)
+        for directory in (QUEUES_DIRECTORY, EXT_DIRECTORY):
+            path = self._root / directory / check_path_safe(topic)
+            if any(one.parent == path for one in paths) or self._files.is_directory(path):
+                paths.append(path)
+        return paths
+
+    # -- flush -----------------------------------------------------------------------------------
+
+    def begin_flush(self, *, thorough: bool) -> QueueFlush:
+        """Return what a thread has to do so that the files hold all units; `end_flush` must follow.
+
+        A thorough flush forces them as well, with all that was written since the last one.
+        """
+        if self._flushing:
+            raise InvalidValue("consume queues are flushed one flush at a time")
+        self._flushing = True
+        flush = QueueFlush([], [], [], [], thorough)
+        self._unsynced |= self._changed
+        for queue in self._unsynced if thorough else self._changed:
+            extension = self._extensions.get(queue)
+            if extension is not None:
+                # First, so that no unit on the disk has an address where nothing is yet.
+                flush.extensions.append((extension, extension.max_address))
+                flush.writes.extend(extension.pending_writes())
+                flush.syncs.extend(extension.pending_syncs() if thorough else ())
+            flush.queues.append((queue, queue.max_offset))
+            flush.writes.extend(queue.pending_writes())
+            flush.syncs.extend(queue.pending_syncs() if thorough else ())
+        self._changed.clear()
+        return flush
+
+    def end_flush(self, flush: QueueFlush, *, failed: bool = False) -> None:
+        """Note that a flush is done, or that nothing of it can be relied on."""
+        self._flushing = False
+        for extension, address in flush.extensions:
+            extension.wrote_out(extension.written_address if failed else address)
+            if flush.thorough and not failed:
+                extension.synced(address)
+        for queue, offset in flush.queues:
+            queue.wrote_out(queue.written_offset if failed else offset)
+            if flush.thorough and not failed:
+                queue.synced(offset)
+            if self.find(queue.topic, queue.queue_id) is queue:
+                self._note(queue)
+
+    def _note(self, queue: ConsumeQueue) -> None:
+        """Remember a queue as long as it needs another flush."""
+        extension = self._extensions.get(queue)
+        parts = (queue,) if extension is None else (queue, extension)
+        if any(part.is_pending for part in parts):
+            self._changed.add(queue)
+        if any(part.pending_syncs() for part in parts):
+            self._unsynced.add(queue)
+        else:
+            self._unsynced.discard(queue)

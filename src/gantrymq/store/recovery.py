@@ -1,0 +1,227 @@
+"""Finding where the log really ends, and making queues and index agree with it.
+
+A clean stop leaves nothing to do but to look: the last three files are walked to find the end.
+After a crash the walk begins at the newest file whose first record is old enough to be in
+everything that the checkpoint vouches for, and every good record from there on is dispatched again;
+what a queue has already is absorbed. The first record that is not one ends the log: what lies
+behind it was never acknowledged as safe, and is cut off and wiped, so that no later walk takes it
+for data.
+
+Nothing here changes the disk before `LogRecovery.cut`; a reader that must leave a store untouched
+stops before it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from gantrymq.kernel import Stop, kernel
+from gantrymq.store.file_queue import drop_unfinished, file_name, file_starts
+from gantrymq.store.torn import find_torn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from gantrymq.kernel import Dispatch
+    from gantrymq.kernel.values import Scan
+    from gantrymq.store.files import Files
+
+CLEAN_FILES: Final = 3
+"""Files that are walked after a clean stop."""
+RECORDS_MAX: Final = 65536
+"""Records in one call of the kernel: bounds what it holds at once, and paces the progress line."""
+
+
+WIPE_BYTES: Final = 1 << 20
+"""Zeros written at once."""
+
+
+class LogEnd(NamedTuple):
+    """What a walk over the log found."""
+
+    began_at: int
+    """Log offset of the first file that was walked."""
+    offset: int
+    """Log offset behind the last good record."""
+    records: int
+    stop: Stop
+    """What stands at the end: BLANK and BAD_MAGIC are usual, the rest is damage."""
+    last_store_timestamp: int
+
+
+class RecoveryReport(NamedTuple):
+    """What opening a store found and did."""
+
+    clean: bool
+    log_min: int
+    log_end: LogEnd
+    files_dropped: int
+    bytes_wiped: int
+    """Bytes behind the end of the last file: what a crash left half done."""
+    queues: int
+    dispatched_from: int
+    seconds: float
+
+    def __str__(self) -> str:
+        """Return one line for the log."""
+        how = "clean" if self.clean else "after a crash"
+        return (
+            f"store opened {how}: log {self.log_min} to {self.log_end.offset}, "
+            f"{self.log_end.records} records walked from {self.log_end.began_at}, "
+            f"ended by {self.log_end.stop.name}, {self.files_dropped} files dropped, "
+            f"{self.queues} queues, {self.seconds:.2f} s"
+        )
+
+
+class LogRecovery:
+    """The files of a log as a crash or a clean stop left them."""
+
+    def __init__(self, directory: Path, file_bytes: int, files: Files) -> None:
+        self._directory = directory
+        self._file_bytes = file_bytes
+        self._files = files
+        self.starts = file_starts(files, directory, file_bytes)
+
+    def path(self, start: int) -> Path:
+        """Return where a file lies."""
+        return self._directory / file_name(start)
+
+    def clean_start(self) -> int:
+        """Return the index of the file to begin with after a clean stop."""
+        return max(0, len(self.starts) - CLEAN_FILES)
+
+    def crash_start(self, safe_timestamp: int) -> int:
+        """Return the index of the newest file whose first record everything else already knows."""
+        for index in range(len(self.starts) - 1, 0, -1):
+            first = self._first_store_timestamp(self.starts[index])
+            if first is not None and first <= safe_timestamp:
+                return index
+        return 0
+
+    def _first_store_timestamp(self, start: int) -> int | None:
+        region = self._files.open(self.path(start), writable=False)
+        try:
+            found = kernel.scan_records(region.buffer, 0, region.size, start, False, 1)
+            return found.first_store_timestamp if found.records else None
+        finally:
+            region.close()
+
+    def walk(
+        self,
+        begin: int,
+        *,
+        verify_crc: bool,
+        forced_until_ms: int | None = None,
+        delays_ms: Sequence[int] = (),
+        take: Callable[[Dispatch], None] | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> LogEnd:
+        """Walk the files from index `begin` to the end of the log.
+
+        With `take` every record is dispatched to it; otherwise they are only checked. After a crash
+        `forced_until_ms` is a store timestamp before which the log is known to be on the disk;
+        records that may be younger are searched for tears that no CRC shows.
+        """
+        began_at = self.starts[begin] if self.starts else 0
+        end = LogEnd(began_at, began_at, 0, Stop.BAD_MAGIC, 0)
+        for start in self.starts[begin:]:
+            region = self._files.open(self.path(start), writable=False)
+            try:
+                check = _Check(start, region.buffer, verify_crc, forced_until_ms)
+                end = _walk_file(check, end, delays_ms, take, progress)
+            finally:
+                region.close()
+            if end.stop is not Stop.BLANK and end.offset != start + self._file_bytes:
+                break
+        return end
+
+    def cut(self, end: int) -> tuple[int, int]:
+        """Wipe what lies behind the end and force it; return (files dropped, bytes wiped).
+
+        Whatever moment this is interrupted at, the next recovery finds the same end.
+        """
+        drop_unfinished(self._files, self._directory)
+        dropped = [start for start in self.starts[1:] if start >= end]
+        kept = self.starts[: len(self.starts) - len(dropped)]
+        for start in reversed(dropped):
+            # One by one: a power cut that brought back the later one alone would leave a gap.
+            self._files.remove(self.path(start))
+            self._files.sync_directory(self._directory)
+        wiped = 0
+        if kept:
+            last = self.path(kept[-1])
+            wiped = self._wipe(last, min(end - kept[-1], self._file_bytes))
+            self._files.sync(last)
+        self.starts = kept
+        return len(dropped), wiped
+
+    def rewrite(self, begin: int, end: int) -> None:
+        """Write the log from an offset on once more, so that its pages are dirty again."""
+        for start in self.starts:
+            position = max(begin - start, 0)
+            stop = min(end - start, self._file_bytes)
+            while position < stop:
+                data = self._files.read_at(
+                    self.path(start), position, min(WIPE_BYTES, stop - position)
+                )
+                self._files.write_at(self.path(start), position, data, self._file_bytes)
+                position += len(data)
+
+    def _wipe(self, path: Path, position: int) -> int:
+        """Overwrite the rest of a file with zeros; return how much of it there was."""
+        begin, end = position, self._files.data_end(path)
+        while position < end:
+            count = min(WIPE_BYTES, end - position)
+            self._files.write_at(path, position, bytes(count), self._file_bytes)
+            position += count
+        return max(0, end - begin)
+
+
+class _Check(NamedTuple):
+    """A file of the log and how closely it is looked at."""
+
+    start: int
+    buffer: memoryview
+    verify_crc: bool
+    forced_until_ms: int | None
+
+    def scan(self, position: int) -> Scan:
+        """Find the good records from a position on."""
+        end = len(self.buffer)
+        found = kernel.scan_records(
+            self.buffer, position, end, self.start, self.verify_crc, RECORDS_MAX
+        )
+        if self.forced_until_ms is None or found.last_store_timestamp < self.forced_until_ms:
+            return found
+        torn = find_torn(self.buffer, position, found.end, self.start)
+        if torn is None:
+            return found
+        found = kernel.scan_records(self.buffer, position, torn, self.start, False, RECORDS_MAX)
+        return found._replace(stop=Stop.BAD_CRC)
+
+
+def _walk_file(
+    check: _Check,
+    end: LogEnd,
+    delays_ms: Sequence[int],
+    take: Callable[[Dispatch], None] | None,
+    progress: Callable[[int], None] | None,
+) -> LogEnd:
+    start, buffer = check.start, check.buffer
+    position, records, stamp = 0, end.records, end.last_store_timestamp
+    while True:
+        scan = check.scan(position)
+        if take is not None and scan.records:
+            take(
+                kernel.dispatch_records(
+                    buffer, position, scan.end, start, False, RECORDS_MAX, delays_ms
+                )
+            )
+        position = scan.end
+        records += scan.records
+        stamp = max(stamp, scan.last_store_timestamp)
+        if progress is not None:
+            progress(start + position)
+        if scan.stop is not Stop.LIMIT:
+            return LogEnd(end.began_at, start + position, records, scan.stop, stamp)

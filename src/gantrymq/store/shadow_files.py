@@ -1,0 +1,279 @@
+"""A disk that is only looked at: what is written to it is seen here and nowhere else.
+
+Recovery changes a store: it cuts, wipes and dispatches again. A reader wants what recovery finds
+and must not change a byte. So it runs that very recovery over a `ShadowFiles`, which answers from
+the real files and keeps every change in memory; there is no second recovery that could disagree
+with the first.
+
+    blocks   a file written by position: the 4096-byte blocks that differ from the real ones
+    map      a file opened for writing, or made here: a private mapping, copied page by page when
+             it is written to, so that a mapped file of 1 GiB costs what was changed in it
+
+Like `OsFiles` this is one of the few places that call `mmap` themselves: only the operating system
+can make a mapping that is writable and leaves its file alone. Real files are opened for reading
+only. Owned by the one task that reads.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from gantrymq.store.files import OsFiles
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gantrymq.store.files import DiskUsage, Region
+
+BLOCK_BYTES: Final = 4096
+
+
+class ShadowRegion:
+    """A view of a private mapping; giving it up leaves the mapping to the disk."""
+
+    __slots__ = ("buffer", "path", "size")
+
+    def __init__(self, path: Path, mapping: mmap.mmap) -> None:
+        self.path = path
+        self.size = len(mapping)
+        self.buffer = memoryview(mapping)
+
+    def sync(self) -> None:
+        """Have nothing to force."""
+
+    def close(self) -> None:
+        """Give up the view; slices that were handed out stay good."""
+        with suppress(BufferError):
+            self.buffer.release()
+
+
+class _Shadow:
+    """A file that was changed or made here."""
+
+    __slots__ = ("blocks", "map", "real_bytes", "size")
+
+    def __init__(self, size: int, real_bytes: int) -> None:
+        self.size = size
+        self.real_bytes = real_bytes
+        """How much of the real file still shows."""
+        self.blocks: dict[int, bytearray] = {}
+        self.map: mmap.mmap | None = None
+
+
+class ShadowFiles:
+    """`Files` that read the machine's disk and write to memory."""
+
+    def __init__(self) -> None:
+        self._disk = OsFiles()
+        self._shadows: dict[Path, _Shadow] = {}
+        self._made: dict[Path, set[str]] = {}
+        self._gone: set[Path] = set()
+
+    # -- mapped files ----------------------------------------------------------------------------
+
+    def create(self, path: Path, size: int) -> Region:
+        """Make a file of zeros, in memory, and map it."""
+        if self.exists(path):
+            raise FileExistsError(f"{path} exists")
+        self._note(path)
+        shadow = self._shadows[path] = _Shadow(size, 0)
+        shadow.map = mmap.mmap(-1, size)
+        return ShadowRegion(path, shadow.map)
+
+    def open(self, path: Path, *, writable: bool = True) -> Region:
+        """Map a file; a writable mapping is private."""
+        if not writable and path not in self._shadows and path not in self._gone:
+            return self._disk.open(path, writable=False)
+        shadow = self._shadow(path)
+        if shadow.map is None:
+            shadow.map = self._mapping(path, shadow)
+            shadow.blocks.clear()
+        return ShadowRegion(path, shadow.map)
+
+    def _mapping(self, path: Path, shadow: _Shadow) -> mmap.mmap:
+        if shadow.size == 0:
+            raise ValueError(f"{path} is empty and cannot be mapped")
+        if shadow.real_bytes == shadow.size:
+            handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                mapping = mmap.mmap(handle, shadow.size, access=mmap.ACCESS_COPY)
+            finally:
+                os.close(handle)
+        else:
+            mapping = mmap.mmap(-1, shadow.size)
+            if shadow.real_bytes:
+                mapping[: shadow.real_bytes] = self._disk.read_at(path, 0, shadow.real_bytes)
+        for number, block in shadow.blocks.items():
+            start = number * BLOCK_BYTES
+            part = min(BLOCK_BYTES, shadow.size - start)
+            mapping[start : start + part] = bytes(block[:part])
+        return mapping
+
+    # -- bytes by position -----------------------------------------------------------------------
+
+    def read(self, path: Path) -> bytes:
+        """Return a whole file."""
+        return self.read_at(path, 0, self.size(path))
+
+    def read_at(self, path: Path, position: int, count: int) -> bytes:
+        """Return at most `count` bytes from a position."""
+        shadow = self._shadows.get(path)
+        if shadow is None:
+            self._check_there(path)
+            return self._disk.read_at(path, position, count)
+        stop = min(position + count, shadow.size)
+        if shadow.map is not None:
+            return shadow.map[position:stop]
+        real = min(stop, shadow.real_bytes) - position
+        data = bytearray(self._disk.read_at(path, position, real) if real > 0 else b"")
+        data += bytes(max(stop - position - len(data), 0))
+        for number in range(position // BLOCK_BYTES, -(-stop // BLOCK_BYTES)):
+            if block := shadow.blocks.get(number):
+                start = number * BLOCK_BYTES
+                low, high = max(start, position), min(start + BLOCK_BYTES, stop)
+                data[low - position : high - position] = block[low - start : high - start]
+        return bytes(data)
+
+    def write_at(self, path: Path, position: int, data: bytes, size: int) -> None:
+        """Write at a position, in memory; bytes that are there already cost nothing."""
+        shadow = self._shadow(path, size)
+        self._grow(shadow, max(size, position + len(data)))
+        if self.read_at(path, position, len(data)) == data:
+            return
+        if shadow.map is not None:
+            shadow.map[position : position + len(data)] = data
+            return
+        end = position + len(data)
+        for number in range(position // BLOCK_BYTES, -(-end // BLOCK_BYTES)):
+            start = number * BLOCK_BYTES
+            if number not in shadow.blocks:
+                now = self.read_at(path, start, BLOCK_BYTES)
+                shadow.blocks[number] = bytearray(now.ljust(BLOCK_BYTES, b"\0"))
+            low, high = max(start, position), min(start + BLOCK_BYTES, end)
+            part = data[low - position : high - position]
+            shadow.blocks[number][low - start : high - start] = part
+
+    def truncate(self, path: Path, size: int) -> None:
+        """Cut or extend a file to a size, in memory."""
+        content = self.read_at(path, 0, size) if self.exists(path) else b""
+        self._note(path)
+        self._shadows[path] = _Shadow(size, 0)
+        self.write_at(path, 0, content.ljust(size, b"\0"), size)
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Put a file in another's place, in memory."""
+        content = self.read(source)
+        if source != target:
+            self.truncate(target, 0)
+            self.write_at(target, 0, content, len(content))
+            self.remove(source)
+
+    def _shadow(self, path: Path, size: int | None = None) -> _Shadow:
+        """Return a file's shadow; a file that does not exist is made if a size is given."""
+        shadow = self._shadows.get(path)
+        if shadow is None:
+            if size is None or self.exists(path):
+                self._check_there(path)
+                real = self._disk.size(path)
+                shadow = _Shadow(real, real)
+            else:
+                shadow = _Shadow(size, 0)
+            self._note(path)
+            self._shadows[path] = shadow
+        return shadow
+
+    def _grow(self, shadow: _Shadow, size: int) -> None:
+        if size > shadow.size:
+            shadow.size = size
+            if shadow.map is not None:
+                larger = mmap.mmap(-1, size)
+                larger[: len(shadow.map)] = shadow.map[:]
+                shadow.map = larger
+
+    # -- names -----------------------------------------------------------------------------------
+
+    def size(self, path: Path) -> int:
+        """Return a file's length."""
+        shadow = self._shadows.get(path)
+        if shadow is not None:
+            return shadow.size
+        self._check_there(path)
+        return self._disk.size(path)
+
+    def data_end(self, path: Path) -> int:
+        """Return a position behind which a file is known to hold nothing but zeros."""
+        shadow = self._shadows.get(path)
+        return self._disk.data_end(path) if shadow is None else shadow.size
+
+    def modified_ms(self, path: Path) -> int:
+        """Return when the real file was last written; 0 for one that was made here."""
+        return self._disk.modified_ms(path) if self._disk.exists(path) else 0
+
+    def exists(self, path: Path) -> bool:
+        """Tell whether there is anything at a path."""
+        if path in self._shadows or path in self._made:
+            return True
+        return path not in self._gone and self._disk.exists(path)
+
+    def is_directory(self, path: Path) -> bool:
+        """Tell whether a path is a directory."""
+        if path in self._made:
+            return True
+        return path not in self._gone and self._disk.is_directory(path)
+
+    def names(self, directory: Path) -> list[str]:
+        """Return the sorted names in a directory; none if it does not exist."""
+        real = [name for name in self._disk.names(directory) if directory / name not in self._gone]
+        made = self._made.get(directory)
+        return sorted({*real, *made}) if made else real
+
+    def make_directory(self, path: Path) -> None:
+        """Make a directory and those above it, in memory."""
+        if not self.is_directory(path):
+            self.make_directory(path.parent)
+            self._made.setdefault(path, set())
+            self._note(path)
+
+    def remove(self, path: Path) -> None:
+        """Remove a file, or an empty directory, from sight."""
+        if not self.exists(path):
+            raise FileNotFoundError(f"{path} is not there")
+        self._shadows.pop(path, None)
+        self._made.pop(path, None)
+        self._made.get(path.parent, set()).discard(path.name)
+        if self._disk.exists(path):
+            self._gone.add(path)
+
+    def _note(self, path: Path) -> None:
+        """Have a name in its directory, which must be there, as on a real disk."""
+        if not self.is_directory(path.parent):
+            raise FileNotFoundError(f"{path.parent} is not there")
+        self._gone.discard(path)
+        if not self._disk.exists(path):
+            self._made.setdefault(path.parent, set()).add(path.name)
+
+    def _check_there(self, path: Path) -> None:
+        if path in self._gone:
+            raise FileNotFoundError(f"{path} was removed")
+
+    # -- what needs no doing ---------------------------------------------------------------------
+
+    def sync(self, path: Path) -> None:
+        """Have nothing to force."""
+
+    def sync_directory(self, directory: Path) -> None:
+        """Have nothing to force."""
+
+    def usage(self, path: Path) -> DiskUsage:
+        """Return how full the file system below a path is."""
+        return self._disk.usage(path)
+
+    def lock(self, path: Path) -> int:
+        """Take no lock: reading is allowed whoever writes."""
+        return -1
+
+    def unlock(self, held: int) -> None:
+        """Have no lock to let go."""

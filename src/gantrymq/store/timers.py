@@ -1,0 +1,111 @@
+"""When the log is committed and forced, queues and checkpoint saved, late replies let out.
+
+`tick(now)` does whatever is due and returns when it wants to be called again. It has no thread and
+no clock of its own: a broker calls it from its loop, a test with the time it likes. The intervals
+are RocketMQ's (FlushRealTimeService, CommitRealTimeService, FlushConsumeQueueService in
+CommitLog.java and DefaultMessageStore.java):
+
+    log, ASYNC_FLUSH    every flushIntervalCommitLog if flushCommitLogLeastPages have begun, and
+                        whatever there is if flushCommitLogThoroughInterval has passed
+    pool                the same with commitIntervalCommitLog and its two companions
+    queues              every flushIntervalConsumeQueue; forced, with the checkpoint, every
+                        flushConsumeQueueThoroughInterval
+    gate                at the deadline of whoever waits longest
+
+With SYNC_FLUSH every append asks for its own force, so the log needs no timer. Units of a queue
+that wait in memory are written out whatever their number, for an unmapped file has no pages to
+count; flushConsumeQueueLeastPages has no effect. What a full disk has held up is tried again each
+time the queues are due.
+
+Owned by the task that owns the store.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gantrymq.store.settings import FlushDiskType
+
+if TYPE_CHECKING:
+    from gantrymq.store.message_store import MessageStore
+    from gantrymq.store.settings import StoreSettings
+
+
+class _Rhythm:
+    """An interval, and a longer one after which the same is done thoroughly."""
+
+    __slots__ = ("_due", "_interval", "_thorough", "_thorough_due")
+
+    def __init__(self, now: float, interval_ms: int, thorough_ms: int) -> None:
+        self._interval = interval_ms / 1000
+        self._thorough = thorough_ms / 1000
+        self._due = now + self._interval
+        self._thorough_due = now + self._thorough
+
+    @property
+    def due(self) -> float:
+        """Return when it is time again."""
+        return self._due
+
+    def take(self, now: float) -> bool | None:
+        """Return None if it is not time; else begin the next pause, and tell if it is thorough."""
+        if now < self._due:
+            return None
+        self._due = now + self._interval
+        return now >= self._thorough_due
+
+    def was_thorough(self, now: float) -> None:
+        """Begin the next long pause."""
+        self._thorough_due = now + self._thorough
+
+
+class StoreTimers:
+    """Drives a store through its intervals."""
+
+    def __init__(self, store: MessageStore, settings: StoreSettings, now: float) -> None:
+        self._store = store
+        self._settings = settings
+        flush, queues, pool = settings.flush, settings.queue_flush, settings.pool
+        self._queues = _Rhythm(now, queues.interval_ms, queues.thorough_interval_ms)
+        self._log: _Rhythm | None = None
+        self._commit: _Rhythm | None = None
+        if flush.disk_type is FlushDiskType.ASYNC_FLUSH:
+            self._log = _Rhythm(now, flush.interval_ms, flush.thorough_interval_ms)
+            if settings.uses_pool:
+                self._commit = _Rhythm(
+                    now, pool.commit_interval_ms, pool.commit_thorough_interval_ms
+                )
+
+    def tick(self, now: float) -> float:
+        """Do what is due; return when to be called again."""
+        self._store.gate.expire(now)
+        self._tick_commit(now)
+        self._tick_log(now)
+        self._tick_queues(now)
+        rhythms = (self._queues, self._log, self._commit)
+        due = min(rhythm.due for rhythm in rhythms if rhythm is not None)
+        deadline = self._store.gate.next_deadline()
+        return due if deadline is None else min(due, deadline)
+
+    def _tick_commit(self, now: float) -> None:
+        thorough = None if self._commit is None else self._commit.take(now)
+        if self._commit is None or thorough is None:
+            return
+        if self._store.commit(0 if thorough else self._settings.pool.commit_least_pages):
+            self._commit.was_thorough(now)
+
+    def _tick_log(self, now: float) -> None:
+        thorough = None if self._log is None else self._log.take(now)
+        if self._log is None or thorough is None:
+            return
+        self._store.flush_log(0 if thorough else self._settings.flush.least_pages)
+        if thorough:
+            self._log.was_thorough(now)
+
+    def _tick_queues(self, now: float) -> None:
+        thorough = self._queues.take(now)
+        if thorough is None:
+            return
+        self._store.retry_dispatch()
+        if self._store.flush_queues(thorough=thorough) and thorough:
+            self._queues.was_thorough(now)

@@ -1,0 +1,33 @@
+"""Runs and units for the tests of consume queues, made by hand."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from gantrymq.kernel import PRE_BLANK_SIZE, QueueRun, QueueUnit
+
+if TYPE_CHECKING:
+    from gantrymq.store.consume_queue import ConsumeQueue
+
+UNIT = struct.Struct(">qiq")
+BLANK = UNIT.pack(0, PRE_BLANK_SIZE, 0)
+MESSAGE_BYTES = 100
+
+
+def unit(log_offset: int, tags_code: int = 0, size: int = MESSAGE_BYTES) -> bytes:
+    """Return one unit."""
+    return UNIT.pack(log_offset, size, tags_code)
+
+
+def run(first: int, *log_offsets: int, topic: bytes = b"T", queue_id: int = 0) -> QueueRun:
+    """Return the run of messages of 100 bytes at these log offsets, from a queue offset on."""
+    units = b"".join(unit(log_offset) for log_offset in log_offsets)
+    return QueueRun(topic, queue_id, first, units, log_offsets[-1] + MESSAGE_BYTES, 1)
+
+
+def log_offsets(queue: ConsumeQueue) -> list[int | None]:
+    """Return the log offsets of a queue from its min offset on, None for pre-blank units."""
+    raw = queue.read(queue.min_offset, 10**6)
+    units = [QueueUnit(*parts) for parts in UNIT.iter_unpack(raw)]
+    return [None if each.size == PRE_BLANK_SIZE else each.log_offset for each in units]
