@@ -10,7 +10,7 @@ import ast
 import re
 import subprocess
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 MODULE_LINES_MAX = 500
 FUNCTION_LINES_MAX = 70
@@ -216,28 +218,50 @@ def module_docstring(source: Source) -> Iterator[str]:
 
 
 def assertions(source: Source) -> Iterator[str]:
-    """A test that cannot fail is not one."""
+    """A test that cannot fail is not one; nor is a state machine."""
     if not source.is_test:
         return
-    functions = [
-        node
-        for node in ast.walk(source.tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    ]
-    asserting = {node.name for node in functions if _asserts(node)}
-    machines = [node for node in ast.walk(source.tree) if _is_state_machine(node)]
-    asserting |= {node.name for node in machines if _asserts(node)}
-    growing = True
-    while growing:
-        callers = {node.name for node in functions if asserting & _called(node)}
-        growing = not callers <= asserting
-        asserting |= callers
-    for node in functions:
-        if node.name.startswith("test_") and not (_asserts(node) or asserting & _called(node)):
-            yield f"line {node.lineno}: {node.name} asserts nothing"
-    for machine in machines:
-        if machine.name not in asserting and not asserting & _called(machine):
-            yield f"line {machine.lineno}: no rule of {machine.name} asserts anything"
+    asserting = _asserting(source.tree, _from_support(source.tree))
+    for node in ast.walk(source.tree):
+        if isinstance(node, Function) and node.name.startswith("test_"):
+            if not (_asserts(node) or asserting & _called(node)):
+                yield f"line {node.lineno}: {node.name} asserts nothing"
+        elif _is_state_machine(node) and not (_asserts(node) or asserting & _called(node)):
+            yield f"line {node.lineno}: no rule of {node.name} asserts anything"
+
+
+def _asserting(tree: ast.AST, known: frozenset[str] = frozenset()) -> frozenset[str]:
+    """Return the names of functions that assert, or call one that does; `known` are such ones."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, Function)]
+    found = known.union(node.name for node in functions if _asserts(node))
+    while True:
+        callers = found.union(node.name for node in functions if found & _called(node))
+        if callers == found:
+            return found
+        found = callers
+
+
+def _from_support(tree: ast.AST) -> frozenset[str]:
+    """Return the asserting functions that come with what is imported from tests/support."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("support."):
+            path = ROOT.joinpath("tests", *str(node.module).split(".")).with_suffix(".py")
+            text = path.read_text(encoding="utf-8") if path.is_file() else ""
+            names = {alias.name for alias in node.names}
+            found |= _asserting_parts(text, frozenset(names))
+    return frozenset(found)
+
+
+@cache
+def _asserting_parts(text: str, names: frozenset[str]) -> frozenset[str]:
+    """Return which of these functions assert, and which methods of these classes."""
+    tree = ast.parse(text)
+    asserting = _asserting(tree)
+    parts = (part for part in tree.body if getattr(part, "name", None) in names)
+    return asserting.intersection(
+        node.name for part in parts for node in ast.walk(part) if isinstance(node, Function)
+    )
 
 
 def _is_state_machine(node: ast.AST) -> TypeGuard[ast.ClassDef]:

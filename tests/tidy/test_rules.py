@@ -16,6 +16,8 @@ Rule = Callable[[Source], Iterator[str]]
 SOURCES = rules.tracked_sources()
 MODULE = "src/gantrymq/store/flush.py"
 TEST = "tests/unit/test_flush.py"
+IMPORTED = "from support.store_world import World\n"
+"""A class whose `crash` asserts."""
 
 
 @pytest.mark.parametrize("rule", rules.RULES, ids=lambda rule: rule.__name__)
@@ -71,6 +73,8 @@ BAD: list[tuple[Rule, str, str]] = [
     (rules.assertions, TEST, "def test_a():\n    run()\n"),
     (rules.assertions, TEST, "class TestA:\n    async def test_b(self):\n        await run()\n"),
     (rules.assertions, TEST, "def f():\n    g()\ndef g():\n    f()\ndef test_a():\n    f()\n"),
+    (rules.assertions, TEST, f"{IMPORTED}def test_a():\n    World().shape()\n"),
+    (rules.assertions, TEST, "def test_a():\n    World().crash()\n"),
     (rules.assertions, TEST, "def test_a():\n    with suppress(E):\n        run()\n"),
     (rules.assertions, TEST, "def test_a():\n    try:\n        f()\n    except E:\n        pass\n"),
     (rules.assertions, TEST, "def test_a():\n    check_it()\n    expect_it()\n    assert True\n"),
@@ -103,6 +107,7 @@ GOOD: list[tuple[Rule, str, str]] = [
     (rules.assertions, TEST, "def test_a():\n    model.check(run())\n"),
     (rules.assertions, TEST, "class A(RuleBasedStateMachine):\n  def f(self):\n    assert x\n"),
     (rules.assertions, TEST, "def f():\n    assert x\ndef g():\n    f()\ndef test_a():\n    g()\n"),
+    (rules.assertions, TEST, f"{IMPORTED}def test_a():\n    World().crash()\n"),
     (rules.assertions, "tests/support/golden.py", "def test_a():\n    run()\n"),
 ]
 
