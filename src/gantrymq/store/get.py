@@ -73,7 +73,8 @@ class QueueReader:
     ) -> Found:
         """Return messages from `offset` on."""
         if queue is None:
-            return Found(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0, [])
+            # An empty queue to whoever asks: Apache makes one when it looks for it.
+            return Found(GetStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0, [])
         least, most = queue.min_offset, queue.max_offset
         outside = _outside(offset, least, most)
         if outside is not None:
