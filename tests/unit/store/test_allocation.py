@@ -1,0 +1,165 @@
+"""Log files made ahead of need, and what happens when they cannot be."""
+
+from __future__ import annotations
+
+import errno
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import pytest
+
+from gantrymq.store.allocation import FileNotMade, LogFiles
+from gantrymq.store.status import PutStatus
+from gantrymq.testing.disk import Names, Operation, SimulatedFiles
+from gantrymq.testing.workers import StepWorker
+from support.store_rig import LOG, Rig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Result = TypeVar("Result")
+SIZE = 4096
+DIRECTORY = Path("/log")
+
+
+def made(disk: SimulatedFiles | None = None) -> tuple[LogFiles, StepWorker, SimulatedFiles]:
+    disk = SimulatedFiles() if disk is None else disk
+    worker = StepWorker()
+    return LogFiles(DIRECTORY, SIZE, disk, worker), worker, disk
+
+
+def names(disk: SimulatedFiles, directory: Path = DIRECTORY) -> list[int]:
+    return [int(name) for name in disk.names(directory)]
+
+
+def test_the_next_file_is_made_before_it_is_asked_for() -> None:
+    files, worker, disk = made()
+    first = files.take(0)
+    assert (first.start, first.size, first.wrote) == (0, SIZE, 0)
+    assert names(disk) == [0]
+    worker.drain()
+    assert names(disk) == [0, SIZE]
+    assert files.take(SIZE).start == SIZE
+    assert worker.waiting_jobs == 1  # it was there: nobody had to work for it
+
+
+def test_who_comes_too_early_waits_for_it() -> None:
+    files, worker, disk = made()
+    files.take(0)
+    assert files.take(SIZE).start == SIZE
+    assert names(disk) == [0, SIZE]
+    assert worker.waiting_jobs == 1
+
+
+def test_a_file_is_on_the_disk_with_its_length_and_name_before_it_is_used() -> None:
+    files, _worker, disk = made(SimulatedFiles(names=Names.STRICT))
+    disk.make_directory(DIRECTORY)
+    disk.sync_directory(DIRECTORY.parent)
+    files.take(0)
+    after = disk.crash(0.0)
+    assert names(after) == [0]
+    assert after.size(files.path(0)) == SIZE
+
+
+def test_a_disk_that_refuses() -> None:
+    files, _worker, disk = made()
+    disk.fail(Operation.CREATE, errno.EROFS)
+    with pytest.raises(FileNotMade, match=r"00000000000000000000 cannot be made.*Read-only"):
+        files.take(0)
+    assert files.take(0).start == 0
+
+
+def test_a_failure_ahead_of_need_is_tried_again_when_it_is_needed() -> None:
+    files, worker, disk = made()
+    files.take(0)
+    disk.fail(Operation.CREATE, errno.ENOSPC)
+    worker.drain()
+    assert names(disk) == [0]
+    assert files.take(SIZE).start == SIZE
+
+
+@pytest.mark.parametrize("operation", [Operation.SYNC, Operation.SYNC_DIRECTORY])
+def test_a_file_half_made_does_not_stand_in_the_way(operation: Operation) -> None:
+    files, _worker, disk = made()
+    disk.fail(operation, errno.EIO)
+    with pytest.raises(FileNotMade):
+        files.take(0)
+    assert names(disk) == []
+    assert files.take(0).start == 0
+
+
+class _Late(Future[Result]):
+    """A result that nobody gets by waiting."""
+
+    def result(self, timeout: float | None = None) -> Result:
+        if not self.done():
+            raise TimeoutError(f"not within {timeout} s")
+        return super().result()
+
+
+class _Slow(StepWorker):
+    """Works, but not in time."""
+
+    def begin(self, job: Callable[[], Result]) -> Future[Result]:
+        future: _Late[Result] = _Late()
+        self.submit(job, future.set_result, future.set_exception)
+        return future
+
+
+def test_a_file_that_comes_too_late_is_the_next_ones() -> None:
+    disk, worker = SimulatedFiles(), _Slow()
+    files = LogFiles(DIRECTORY, SIZE, disk, worker)
+    with pytest.raises(FileNotMade, match="not within 5"):
+        files.take(0)
+    worker.drain()
+    assert files.take(0).start == 0, "it must not fail because the file exists"
+
+
+def test_what_was_made_and_not_used_is_removed() -> None:
+    files, worker, disk = made()
+    files.take(0)
+    worker.drain()
+    files.close()
+    assert names(disk) == [0]
+    files.close()
+    assert names(disk) == [0]
+
+
+def test_what_could_not_be_made_need_not_be_removed() -> None:
+    files, _worker, disk = made()
+    files.take(0)
+    disk.fail(Operation.CREATE, errno.ENOSPC)
+    files.close()
+    assert names(disk) == [0]
+
+
+def test_warming_touches_every_page_and_changes_nothing() -> None:
+    disk = SimulatedFiles()
+    files = LogFiles(DIRECTORY, 3 * SIZE + 1, disk, StepWorker(), warm=True)
+    assert not any(files.take(0).region.buffer)
+
+
+def test_a_put_says_what_it_could_not_have_and_goes_on_when_there_is_room() -> None:
+    rig = Rig()
+    rig.put(bytes(3000))
+    rig.allocation.drain()
+    rig.disk.other_bytes = rig.disk.usage(LOG).available
+    assert rig.put(bytes(3000)).status is PutStatus.PUT_OK  # into the file made ahead
+    failed = rig.put(bytes(3000))
+    assert failed.status is PutStatus.CREATE_MAPPED_FILE_FAILED
+    assert rig.put(bytes(3000)).status is PutStatus.CREATE_MAPPED_FILE_FAILED
+    assert [len(body) for body in rig.bodies()] == [3000, 3000]
+    rig.disk.other_bytes = 0
+    stored = rig.put(bytes(2999))
+    assert (stored.status, stored.queue_offset) == (PutStatus.PUT_OK, 2)
+    assert [len(body) for body in rig.bodies()] == [3000, 3000, 2999]
+
+
+def test_a_clean_stop_leaves_no_empty_file() -> None:
+    rig = Rig()
+    rig.put(b"x")
+    rig.allocation.drain()
+    assert names(rig.disk, LOG) == [0, 4096]
+    assert rig.store.close()
+    assert names(rig.disk, LOG) == [0]

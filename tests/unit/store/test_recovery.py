@@ -1,0 +1,340 @@
+"""Where the log ends after every kind of stop, and that queues and index agree with it."""
+
+from __future__ import annotations
+
+import errno
+import struct
+from contextlib import suppress
+
+import pytest
+
+from gantrymq.kernel import Stop
+from gantrymq.store.errors import StoreDamaged
+from gantrymq.store.status import PutStatus
+from gantrymq.testing.disk import Halted, Operation, SimulatedFiles
+from support.store_rig import LOG, ROOT, Rig, sync_rig
+
+FIRST = LOG / f"{0:020d}"
+SECOND = LOG / f"{4096:020d}"
+QUEUE = ROOT / "consumequeue" / "T" / "0" / f"{0:020d}"
+
+
+def changed(disk: SimulatedFiles, path: object, position: int, data: bytes) -> SimulatedFiles:
+    """Return the disk of a killed process with some bytes of a file changed."""
+    after = disk.kill()
+    after.write_at(path, position, data, 0)  # type: ignore[arg-type]
+    return after
+
+
+def written(*sizes: int, **settings: str) -> Rig:
+    """Return a store with messages of these body lengths in it, tagged, numbered from a."""
+    rig = Rig(settings)
+    for number, size in enumerate(sizes):
+        body = bytes([97 + number]) * size
+        rig.put(body, properties={"TAGS": f"tag{number}", "KEYS": f"k{number}"})
+    return rig
+
+
+def first_letters(rig: Rig) -> bytes:
+    return b"".join(body[:1] for body in rig.bodies())
+
+
+class TestCleanStop:
+    """Nothing to do but to look."""
+
+    def test_everything_is_there(self) -> None:
+        rig = written(*[700] * 20)
+        assert rig.disk.exists(ROOT / "abort")
+        assert rig.store.close()
+        assert not rig.disk.exists(ROOT / "abort")
+        again = rig.again(rig.disk)
+        assert again.report.clean
+        assert again.report.log_end.records < 20, "only the last three files are walked"
+        assert (again.report.files_dropped, again.report.bytes_wiped) == (0, 0)
+        assert first_letters(again) == b"abcdefghijklmnopqrst"
+        assert again.put(b"u").queue_offset == 20
+
+    def test_it_survives_a_power_cut(self) -> None:
+        rig = written(*[700] * 12)
+        rig.store.close()
+        again = rig.again(rig.disk.crash(0.0))
+        assert again.report.clean
+        assert first_letters(again) == b"abcdefghijkl"
+
+    def test_an_empty_store(self) -> None:
+        rig = Rig()
+        assert rig.store.close()
+        again = rig.again(rig.disk)
+        assert (again.report.clean, again.report.log_end.offset) == (True, 0)
+        assert again.put(b"x").log_offset == 0
+
+    def test_queues_that_were_removed_are_built_again(self) -> None:
+        rig = written(*[700] * 12)
+        rig.store.close()
+        directory = ROOT / "consumequeue" / "T" / "0"
+        for name in rig.disk.names(directory):
+            rig.disk.remove(directory / name)
+        rig.disk.remove(directory)
+        rig.disk.remove(directory.parent)
+        assert first_letters(rig.again(rig.disk)) == b"abcdefghijkl"
+
+    def test_queues_that_were_removed_are_built_again_after_a_crash_too(self) -> None:
+        rig = written(*[700] * 12)
+        rig.clock.jump(100)
+        rig.tick(60.0)
+        rig.settle()  # the checkpoint vouches for all of it
+        disk = rig.disk.kill()
+        directory = ROOT / "consumequeue" / "T" / "0"
+        for name in disk.names(directory):
+            disk.remove(directory / name)
+        disk.remove(directory)
+        again = rig.again(disk)
+        assert again.report.log_end.began_at == 0
+        assert first_letters(again) == b"abcdefghijkl"
+
+    def test_the_clock_of_the_log_goes_on(self) -> None:
+        rig = written(10)
+        stamp = rig.records()[0].store_timestamp
+        rig.store.close()
+        rig.clock.set_now_ms(stamp - 1_000_000)
+        again = rig.again(rig.disk)
+        again.put(b"x")
+        assert again.records()[1].store_timestamp == stamp
+
+
+class TestCrash:
+    """The process died, or the power went."""
+
+    def test_a_killed_process_loses_nothing(self) -> None:
+        rig = written(*[700] * 12)
+        again = rig.again()
+        assert not again.report.clean
+        assert first_letters(again) == b"abcdefghijkl"
+        assert again.put(b"m").queue_offset == 12
+        assert again.store.flush.flushed_offset <= again.store.log.wrote_offset
+
+    def test_what_was_recovered_is_on_the_disk(self) -> None:
+        again = written(*[700] * 12).again()
+        assert first_letters(again.again(again.disk.crash(0.0))) == b"abcdefghijkl"
+
+    def test_the_walk_begins_where_the_checkpoint_says(self) -> None:
+        rig = written(*[700] * 6)
+        rig.clock.jump(10)
+        for letter in b"ghijkl":
+            rig.put(bytes([letter]) * 700)
+        rig.clock.jump(10)
+        rig.tick(60.0)
+        rig.settle()
+        rig.tick(60.0)
+        rig.settle()  # now the checkpoint knows of the log as well
+        rig.put(b"m" * 700)
+        again = rig.again()
+        assert again.report.log_end.began_at >= 4096
+        assert first_letters(again) == b"abcdefghijklm"
+        assert [record.queue_offset for record in again.records()] == list(range(13))
+
+    def test_an_entry_whose_tag_is_torn_is_built_again(self) -> None:
+        rig = written(10, 10, 10)
+        rig.store.flush_queues(thorough=False)
+        rig.settle()
+        # The last bytes of a unit did not get to the disk; offset and size did.
+        disk = changed(rig.disk, QUEUE, 20 + 12, bytes(8))
+        queue = rig.again(disk).store.queues.find("T", 0)
+        before = rig.store.queues.find("T", 0)
+        assert queue is not None
+        assert before is not None
+        assert queue.read(0, 3) == before.read(0, 3)
+
+    def test_an_interrupted_start_is_followed_by_a_careful_one(self) -> None:
+        rig = written(*[700] * 12)
+        rig.store.close()
+        assert not rig.disk.exists(ROOT / "abort")
+        rig.disk.fail(Operation.SYNC, errno.EIO, where=lambda path: path.parent == LOG)
+        with pytest.raises(OSError, match="Input/output"):
+            rig.again(rig.disk)
+        again = rig.again()
+        assert not again.report.clean
+        assert first_letters(again) == b"abcdefghijkl"
+        assert not again.disk.exists(ROOT / "disk-failed")
+
+    def test_index_keys_of_what_was_walked_are_there(self) -> None:
+        again = written(*[100] * 8).again()
+        assert again.store.index is not None
+        found = again.store.index.query("T", "k3", 32, 0, 1 << 60)
+        assert len(found.log_offsets) == 1
+
+
+class TestTornTail:
+    """The last record is cut at every byte, or one of its bits is another."""
+
+    def test_at_every_byte_of_it(self) -> None:
+        rig = written(50, 60, 70)
+        records = rig.store.get("T", 0, 0, 3).records
+        start = sum(len(raw) for raw in records[:2])
+        last = bytes(records[2])
+        for cut in range(len(last)):
+            disk = changed(rig.disk, FIRST, start + cut, bytes(len(last) - cut))
+            again = rig.again(disk)
+            letters = first_letters(again)
+            if letters == b"abc":
+                # Only properties are missing, and not from a sector's border on: no power cut does
+                # that, and a record has nothing that would show it.
+                assert cut > len(last) - len(b"TAGS\x01tag2\x02KEYS\x01k2\x02")
+            else:
+                assert letters == b"ab"
+                assert again.report.log_end.offset == start
+                assert again.report.bytes_wiped == len(last[:cut].rstrip(b"\0"))
+                assert not any(again.disk.read(FIRST)[start:])
+                assert again.put(b"next").log_offset == start
+
+    def test_a_byte_of_its_body_is_another(self) -> None:
+        rig = written(50, 60, 70)
+        raw = rig.disk.read(FIRST)
+        disk = changed(rig.disk, FIRST, raw.index(b"c" * 70) + 33, b"X")
+        again = rig.again(disk)
+        assert first_letters(again) == b"ab"
+        assert again.report.log_end.stop is Stop.BAD_CRC
+
+    def test_damage_in_the_middle_ends_the_log_as_in_apache(self) -> None:
+        rig = written(*[700] * 12)
+        raw = rig.disk.read(SECOND)
+        again = rig.again(changed(rig.disk, SECOND, raw.index(b"g" * 700) + 5, b"X"))
+        assert first_letters(again) == b"abcdef"
+        assert again.report.files_dropped > 0
+        assert again.disk.names(LOG) == [FIRST.name, SECOND.name]
+
+    def test_without_crc_checks_a_damaged_body_is_served(self) -> None:
+        rig = written(50, 60, checkCRCOnRecover="false")
+        raw = rig.disk.read(FIRST)
+        disk = changed(rig.disk, FIRST, raw.index(b"b" * 60) + 5, b"X")
+        again = rig.again(disk)
+        assert again.store.get("T", 0, 0, 32).max_offset == 2
+
+    def test_a_record_that_says_it_belongs_elsewhere(self) -> None:
+        rig = written(50, 60)
+        second = len(rig.store.get("T", 0, 0, 1).records[0])
+        again = rig.again(changed(rig.disk, FIRST, second + 28, struct.pack(">q", 12345)))
+        assert first_letters(again) == b"a"
+        assert again.report.log_end.stop is Stop.BAD_OFFSET
+
+    def test_properties_that_did_not_get_to_the_disk(self) -> None:
+        rig = sync_rig(mappedFileSizeCommitLog="8192")
+        rig.put(b"a" * 300, properties={"KEYS": "k" * 100})
+        rig.settle()
+        # The properties of the second begin before 1024 and end behind it.
+        rig.put(b"b" * 350, properties={"KEYS": "k" * 200})
+        raw = bytearray(rig.disk.read(FIRST))
+        assert raw[1023:1025] == b"kk"
+        disk = rig.disk.kill()
+        disk.write_at(FIRST, 1024, bytes(512), 0)
+        again = rig.again(disk)
+        assert [len(body) for body in again.bodies()] == [300]
+        assert again.report.log_end.stop is Stop.BAD_CRC
+
+
+class TestFiles:
+    """Files that a crash leaves behind the log's end, or without content."""
+
+    def test_a_last_file_without_length(self) -> None:
+        rig = written(700)
+        rig.allocation.drain()
+        disk = rig.disk.kill()
+        disk.truncate(SECOND, 0)
+        again = rig.again(disk)
+        assert first_letters(again) == b"a"
+        assert again.disk.names(LOG) == [FIRST.name]
+        again.put(b"b" * 3500)
+        assert [body[:1] for body in again.bodies()] == [b"a", b"b"]
+
+    def test_a_file_made_ahead(self) -> None:
+        rig = written(700)
+        rig.allocation.drain()
+        assert len(rig.disk.names(LOG)) == 2
+        again = rig.again()
+        assert (again.report.files_dropped, again.disk.names(LOG)) == (1, [FIRST.name])
+
+    def test_a_log_that_ends_with_a_blank_record(self) -> None:
+        rig = written(700, 3800)
+        assert rig.store.log.wrote_offset > 4096
+        disk = rig.disk.kill()
+        disk.remove(SECOND)
+        if len(disk.names(LOG)) > 1:
+            disk.remove(LOG / f"{8192:020d}")
+        again = rig.again(disk)
+        assert first_letters(again) == b"a"
+        assert again.report.log_end.stop is Stop.BLANK
+        # As in Apache, the blank record is not the log's: the next message takes its place.
+        stored = again.put(b"b")
+        assert (stored.log_offset, stored.queue_offset) == (again.report.log_end.offset, 1)
+        assert first_letters(again.again()) == b"ab"
+
+    def test_a_whole_log_that_is_gone_takes_its_queues_along(self) -> None:
+        rig = written(700, 700)
+        disk = rig.disk.kill()
+        for name in disk.names(LOG):
+            disk.remove(LOG / name)
+        again = rig.again(disk)
+        assert again.bodies() == []
+        assert again.put(b"new").status is PutStatus.PUT_OK
+
+    def test_a_missing_file_is_not_passed_over(self) -> None:
+        rig = written(*[700] * 20)
+        disk = rig.disk.kill()
+        disk.remove(SECOND)
+        with pytest.raises(StoreDamaged, match="4096 bytes are missing"):
+            rig.again(disk)
+
+    def test_other_file_sizes_are_refused_and_nothing_is_changed(self) -> None:
+        rig = written(700)
+        rig.store.close()
+        with pytest.raises(StoreDamaged, match="8192"):
+            rig.again(rig.disk, mappedFileSizeCommitLog="8192")
+        again = rig.again(rig.disk)
+        assert again.report.clean
+        assert first_letters(again) == b"a"
+
+
+class TestStaleBytes:
+    """What lay behind the end is wiped, so that nothing brings it back."""
+
+    def test_a_record_behind_a_torn_one_stays_gone(self) -> None:
+        rig = written(50, 50, 50)
+        size = len(rig.store.get("T", 0, 0, 1).records[0])
+        disk = changed(rig.disk, FIRST, size + 100, b"X")  # the second is damaged
+        again = rig.again(disk)
+        assert first_letters(again) == b"a"
+        # A record of the same length takes its place: behind it the third would be good again.
+        again.put(b"B" * 50, properties={"TAGS": "tag1", "KEYS": "k1"})
+        assert again.store.log.wrote_offset == 2 * size
+        third = again.again()
+        assert first_letters(third) == b"aB"
+
+    def test_nor_does_a_power_cut_while_it_is_being_wiped(self) -> None:
+        for steps in range(40):
+            rig = written(50, 50, 50)
+            size = len(rig.store.get("T", 0, 0, 1).records[0])
+            disk = changed(rig.disk, FIRST, size + 100, b"X")
+            disk.halt_after(steps)
+            with suppress(Halted):
+                rig.again(disk)
+            again = rig.again(disk.crash(0.5))
+            assert first_letters(again) in {b"", b"a"}
+            again.put(b"B" * 50, properties={"TAGS": "tag1", "KEYS": "k1"})
+            assert first_letters(again.again()).endswith(b"B")
+
+    def test_queue_entries_of_what_was_cut_are_gone_too(self) -> None:
+        rig = written(*[100] * 15)
+        rig.store.flush_queues(thorough=True)
+        rig.settle()
+        raw = rig.disk.read(FIRST)
+        again = rig.again(changed(rig.disk, FIRST, raw.index(b"c" * 100), b"X"))
+        assert first_letters(again) == b"ab"
+        again.put(b"C")
+        assert first_letters(again.again()) == b"abC"
+
+
+def test_a_report_is_one_line() -> None:
+    rig = written(700)
+    report = str(rig.again().report)
+    assert report.startswith("store opened after a crash: log 0 to ")
+    assert "\n" not in report
