@@ -9,16 +9,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import astuple
-from typing import TYPE_CHECKING
 
 import pytest
 
 from gantrymq.testing.disk import Names
 from support.store_script import run_seed
 from support.store_world import Counts, Shape, World
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 SEEDS = 560
 CHUNKS = 8
@@ -35,9 +31,7 @@ def seeds_of(chunk: int) -> list[int]:
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_no_seed_loses_a_message(
-    chunk: int, record_property: Callable[[str, object], None]
-) -> None:
+def test_no_seed_loses_a_message(chunk: int, request: pytest.FixtureRequest) -> None:
     total = Counts()
     for seed in seeds_of(chunk):
         try:
@@ -46,7 +40,7 @@ def test_no_seed_loses_a_message(
             error.add_note(f"seed {seed}; replay: {REPLAY.format(seed)}")
             raise
         total = Counts(*map(sum, zip(astuple(total), astuple(counts), strict=True)))
-    record_property("counts", str(total))
+    request.node.user_properties.append(("counts", str(total)))
     if "GANTRYMQ_SEED" not in os.environ:
         assert total.crashes >= CRASHES_AT_LEAST // CHUNKS
         assert total.acknowledged > total.crashes

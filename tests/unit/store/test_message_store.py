@@ -10,6 +10,7 @@ import pytest
 
 from gantrymq.clock import SystemClock
 from gantrymq.kernel import QueueRun
+from gantrymq.store import allocation
 from gantrymq.store.errors import StoreLocked
 from gantrymq.store.failed_disk import MARK_NAME, is_marked, leave_mark, remove_mark
 from gantrymq.store.files import OsFiles
@@ -251,10 +252,11 @@ class Owner:
 
     def run_one(self) -> None:
         """Do the next call, waiting for it if need be."""
-        self._calls.get(timeout=10)()
+        self._calls.get(timeout=120)()
 
 
-def test_with_threads_and_a_real_disk(tmp_path: Path) -> None:
+def test_with_threads_and_a_real_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(allocation, "ALLOCATION_TIMEOUT_S", 120)  # other tests may have the disk
     owner, told = Owner(), list[QueueRun]()
     settings = read_settings(
         SMALL | {"storePathRootDir": str(tmp_path), "flushDiskType": "SYNC_FLUSH"}
