@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from gantrymq.store.commit_log import CommitLog
     from gantrymq.store.consume_queue import ConsumeQueue
+    from gantrymq.store.settings import TransferSettings
 
 _UNIT: Final = struct.Struct(">qiq")
 SCAN_BYTES_MIN: Final = 16000
@@ -33,6 +34,17 @@ class TransferLimits(NamedTuple):
     disk_count: int = 8
     hot_bytes: int = 0
     """How far behind the log's end a message still counts as in memory."""
+
+
+def limits_of(settings: TransferSettings, memory_bytes: int) -> TransferLimits:
+    """Return the limits that the settings mean on a machine with so much RAM."""
+    return TransferLimits(
+        settings.memory_bytes_max,
+        settings.memory_messages_max,
+        settings.disk_bytes_max,
+        settings.disk_messages_max,
+        memory_bytes * settings.memory_percent // 100,
+    )
 
 
 class Filter(Protocol):

@@ -13,39 +13,31 @@ What becomes of an append, by `flushDiskType` and whether the transient store po
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gantrymq.errors import InvalidValue
-from gantrymq.kernel import kernel
-from gantrymq.store.allocation import FileNotMade, LogFiles
+from gantrymq.store.allocation import LogFiles
+from gantrymq.store.appending import Appender, PutRules
 from gantrymq.store.checkpoint import load_checkpoint
 from gantrymq.store.commit_log import CommitLog
 from gantrymq.store.dispatch import Dispatcher
-from gantrymq.store.errors import StoreBusy, StoreDamaged, StoreNotWritable
+from gantrymq.store.errors import StoreDamaged
 from gantrymq.store.failed_disk import leave_mark
 from gantrymq.store.flush import LogFlush
 from gantrymq.store.gate import NOT_NEEDED, DurabilityGate
-from gantrymq.store.get import Filter, Found, QueueReader, TransferLimits
+from gantrymq.store.get import Filter, Found, QueueReader, limits_of
+from gantrymq.store.identity import Identity, send_lane
 from gantrymq.store.index import Index
 from gantrymq.store.opening import StoreParts, make_directories, open_parts
 from gantrymq.store.page_cache import PageCacheWatch
 from gantrymq.store.process_lock import ProcessLock, mark_stopped
-from gantrymq.store.put import (
-    POLICY_PROPERTIES,
-    MessageCheck,
-    NewMessage,
-    Stored,
-    Writability,
-    as_record,
-    as_stored,
-    check_all,
-)
+from gantrymq.store.put import NewMessage, Stored, Writability
 from gantrymq.store.queue_offsets import QueueOffsets
 from gantrymq.store.queue_saving import NO_SPACE, QueueSaver, SavedParts, Trouble
 from gantrymq.store.queue_table import QueueTable
 from gantrymq.store.settings import BrokerRole, FlushDiskType
 from gantrymq.store.status import PutStatus
-from gantrymq.store.transient_pool import TransientPool
+from gantrymq.store.transient_pool import pool_of
 from gantrymq.store.worker import Workers
 
 if TYPE_CHECKING:
@@ -54,22 +46,12 @@ if TYPE_CHECKING:
 
     from gantrymq.clock import Clock
     from gantrymq.kernel import QueueRun, SendRun
-    from gantrymq.kernel.interface import Buffer, SendLane
+    from gantrymq.kernel.interface import Buffer
     from gantrymq.store.files import Files
     from gantrymq.store.recovery import RecoveryReport
     from gantrymq.store.settings import StoreSettings
 
 __all__ = ["Identity", "MessageStore", "Stored", "Workers"]
-
-
-class Identity(NamedTuple):
-    """Who this broker is in the records and replies that it writes."""
-
-    store_host: bytes
-    cluster: bytes = b"DefaultCluster"
-    region: bytes = b"DefaultRegion"
-    trace_on: bool = True
-    version: int = 407
 
 
 class MessageStore:
@@ -88,7 +70,6 @@ class MessageStore:
     ) -> None:
         """Join the parts; `memory_bytes` is the machine's RAM, which decides what counts as hot."""
         self._settings = settings
-        self._identity = identity
         self._files = files
         self._clock = clock
         self._workers = workers
@@ -102,9 +83,9 @@ class MessageStore:
         self.gate = DurabilityGate(
             settings.flush.sync_timeout_ms / 1000, settings.replication.slave_timeout_ms / 1000
         )
-        self._lane = _lane(settings, identity)
+        lane = send_lane(identity, settings.put.body_bytes_max)
         sizes = settings.files
-        self.pool = _pool(settings)
+        self.pool = pool_of(settings)
         self._log_files = LogFiles(
             settings.paths.commit_log[0],
             sizes.commit_log_bytes,
@@ -113,7 +94,7 @@ class MessageStore:
             warm=settings.warm_up.enabled,
             pool=self.pool,
         )
-        self.log = CommitLog(self._log_files, self._lane, clock)
+        self.log = CommitLog(self._log_files, lane, clock)
         self.queues = QueueTable(
             self._root,
             sizes.consume_queue_bytes,
@@ -132,9 +113,19 @@ class MessageStore:
         self.flush = LogFlush(
             self.log, workers.log_flush, self._flushed, self._disk_failed, self._spoiled
         )
-        self.offsets = QueueOffsets(self._lane, self.queues)
-        self._check = MessageCheck(settings.put.body_bytes_max)
-        self._reader = QueueReader(self.log, _limits(settings, memory_bytes))
+        self.offsets = QueueOffsets(lane, self.queues)
+        self._appender = Appender(
+            self.log,
+            self.offsets,
+            self.writability,
+            self.page_cache,
+            PutRules(
+                settings.put.body_bytes_max,
+                len(settings.schedule.delays_ms),
+                identity.store_host,
+            ),
+        )
+        self._reader = QueueReader(self.log, limits_of(settings.transfer, memory_bytes))
 
     # -- start and stop -------------------------------------------------------------------------
 
@@ -255,14 +246,7 @@ class MessageStore:
             StoreBusy: the page cache is busy.
             FileNotMade: the next log file could not be made.
         """
-        reason = self.writability.reason
-        if reason is not None:
-            raise StoreNotWritable(reason)
-        if self.page_cache.is_busy:
-            raise StoreBusy("the page cache is busy; send to another broker, or later")
-        self.page_cache.begin()
-        run = self.log.append_sends(buffer, start, end, born_host)
-        self.page_cache.end()
+        run = self._appender.append_sends(buffer, start, end, born_host)
         self._appended()
         return run
 
@@ -274,47 +258,10 @@ class MessageStore:
         Raises:
             InvalidValue: no message, or several that go to different queues.
         """
-        if self.writability.reason is not None:
-            return Stored(PutStatus.SERVICE_NOT_AVAILABLE)
-        if self.page_cache.is_busy:
-            return Stored(PutStatus.OS_PAGE_CACHE_BUSY)
-        kept = as_stored(messages, len(self._settings.schedule.delays_ms))
-        self.page_cache.begin()
-        stored = self._append(kept)
-        self.page_cache.end()
+        stored = self._appender.put(messages)
         if stored.status is PutStatus.PUT_OK:
             self._appended()
         return stored
-
-    def _append(self, kept: Sequence[NewMessage]) -> Stored:
-        first = kept[0]
-        try:
-            offset = (
-                self.offsets.next_offset(first.topic, first.queue_id) if first.is_counted else 0
-            )
-            records = [
-                as_record(message, offset + index * first.is_counted, self._identity.store_host)
-                for index, message in enumerate(kept)
-            ]
-            status = check_all(self._check, records)
-            if status is not PutStatus.PUT_OK:
-                return Stored(status)
-            appended = self.log.append(records)
-        except (InvalidValue, UnicodeEncodeError):
-            return Stored(PutStatus.MESSAGE_ILLEGAL)
-        except FileNotMade:
-            return Stored(PutStatus.CREATE_MAPPED_FILE_FAILED)
-        if first.is_counted:
-            self.offsets.take(first.topic, first.queue_id, len(records))
-        return Stored(
-            PutStatus.PUT_OK,
-            first.topic,
-            first.queue_id,
-            offset,
-            appended.log_offset,
-            appended.end,
-            len(records),
-        )
 
     def hold(self, end: int, let_out: Callable[[PutStatus], None], *, waits: bool = True) -> None:
         """Call `let_out` when the log is safe up to `end`, as the settings ask for it.
@@ -413,36 +360,3 @@ class MessageStore:
     def retry_dispatch(self) -> None:
         """Dispatch what a full disk has held up."""
         self._dispatch(self.flush.flushed_offset if self._is_sync else self.log.committed_offset)
-
-
-def _lane(settings: StoreSettings, identity: Identity) -> SendLane:
-    return kernel.SendLane(
-        store_host=identity.store_host,
-        cluster=identity.cluster,
-        region=identity.region,
-        trace_on=identity.trace_on,
-        version=identity.version,
-        body_bytes_max=settings.put.body_bytes_max,
-        policy_names=POLICY_PROPERTIES,
-    )
-
-
-def _pool(settings: StoreSettings) -> TransientPool | None:
-    if not settings.uses_pool:
-        return None
-    return TransientPool(
-        settings.pool.buffers,
-        settings.files.commit_log_bytes,
-        fails_fast=settings.pool.fails_fast,
-    )
-
-
-def _limits(settings: StoreSettings, memory_bytes: int) -> TransferLimits:
-    transfer = settings.transfer
-    return TransferLimits(
-        transfer.memory_bytes_max,
-        transfer.memory_messages_max,
-        transfer.disk_bytes_max,
-        transfer.disk_messages_max,
-        memory_bytes * transfer.memory_percent // 100,
-    )

@@ -7,8 +7,8 @@ out; the file holds the text `lock`, as there. Two properties of such locks shap
   the lock is taken, and nobody opens the file while it is held;
 - a process does not lock itself out. So the stores that are open here are remembered by name.
 
-ROOT/abort is there from the end of a start to the end of a clean stop. RocketMQ 4.9 asks whether it
-exists; 5.x writes the process id into it, and so do we.
+ROOT/abort is there from the first change of a start to the end of a clean stop. RocketMQ 4.9 asks
+whether it exists; 5.x writes the process id into it, and so do we.
 """
 
 from __future__ import annotations

@@ -21,8 +21,12 @@ Owned by the task that appends.
 from __future__ import annotations
 
 import mmap
+from typing import TYPE_CHECKING
 
 from gantrymq.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from gantrymq.store.settings import StoreSettings
 
 
 class TransientPool:
@@ -47,3 +51,14 @@ class TransientPool:
         if len(buffer) != self.buffer_bytes:
             raise InvalidValue(f"a buffer of {len(buffer)} bytes, not {self.buffer_bytes}")
         self._free.append(buffer)
+
+
+def pool_of(settings: StoreSettings) -> TransientPool | None:
+    """Return the pool that the settings ask for, or None."""
+    if not settings.uses_pool:
+        return None
+    return TransientPool(
+        settings.pool.buffers,
+        settings.files.commit_log_bytes,
+        fails_fast=settings.pool.fails_fast,
+    )
