@@ -217,12 +217,24 @@ def hashes(kernel: Kernel) -> Work:
     return Work(run, 1)
 
 
+def touch_pages(kernel: Kernel) -> Work:
+    """Touch the pages of a file that is to be written to; a message is a page."""
+    pages = bytearray(4096 * COUNT)
+    return Work(lambda: kernel.touch_pages(pages, 0, len(pages), 4096), COUNT)
+
+
+def find_torn(kernel: Kernel) -> Work:
+    """Look for torn records where there are none."""
+    log = stored_log(kernel, COUNT)
+    return Work(lambda: kernel.find_torn(log, 0, len(log), 512), COUNT)
+
+
 CASES: dict[str, Case] = {
     case.__name__: case
     for case in (
         append_json, append_binary, append_batch, split_frames, decode_request_json,
         decode_request_binary, encode_record, dispatch, scan_without_crc, scan_with_crc,
         columns_default, columns_narrow, match_tags, scan_units, insert_keys, find_record,
-        decode_record, encode_replies, hashes,
+        decode_record, encode_replies, hashes, touch_pages, find_torn,
     )
 }  # fmt: skip

@@ -1,9 +1,11 @@
-"""The tail latency of appending while somebody reads what no cache holds, and files roll.
+"""The tail latency of appending while files roll: undisturbed, and beside a reader of cold data.
 
-A store of 5 GiB is written and its pages are dropped. Then a thread reads it from its first byte
-to its last, by position, as a cold range is to be read, dropping what it has read, over and over;
-meanwhile sends of 1 KiB are appended at a steady rate until several files have rolled. Four times:
-new files touched ahead or not, and with a transient store pool or straight into the map.
+Sends of 1 KiB are appended at a steady rate until several files have rolled. Four times: new files
+touched ahead or not, and with a transient store pool or straight into the map.
+
+`tail` does that alone. `cold_reader` first writes a store of 5 GiB and drops its pages; then a
+thread reads it from its first byte to its last, by position, as a cold range is to be read,
+dropping what it has read, over and over.
 """
 
 from __future__ import annotations
@@ -66,7 +68,7 @@ class _ColdReader:
 
     def _run(self) -> None:
         files = OsFiles()
-        for path in cycle(self._paths):
+        for path in cycle(self._paths):  # ends at once without any
             position = 0
             while not self._stop.is_set():
                 chunk = files.read_at(path, position, self._read_bytes)
@@ -89,17 +91,27 @@ def cold_reader(place: Place) -> Result:
         opened.close()
         cold = log_files(root)[:-1]  # the last one is appended to
         cold_bytes = sum(path.stat().st_size for path in cold)
-        ways = [
-            _one(place, root, cold, buffers, warm=warm, pool=pool)
-            for warm in (False, True)
-            for pool in (False, True)
-        ]
+        return {"cold_bytes": cold_bytes, **_compared(place, root, cold, buffers)}
+
+
+def tail(place: Place) -> Result:
+    """Measure appends with nobody beside them, each way of writing."""
+    with place.root("tail") as root:
+        return _compared(place, root, [], buffers_of(BUFFERS, PER_BUFFER, BODY))
+
+
+def _compared(place: Place, root: Path, cold: list[Path], buffers: list[bytes]) -> Result:
+    ways = [
+        _one(place, root, cold, buffers, warm=warm, pool=pool)
+        for warm in (False, True)
+        for pool in (False, True)
+    ]
     best = min(ways, key=_tail)
     return {
-        "cold_bytes": cold_bytes,
         "bytes_per_second": BYTES_PER_SECOND,
         "messages_per_append": PER_BUFFER,
         "ways": ways,
+        "best": {"warm": best["warm"], "pool": best["pool"]},
         "bar_p999_ms": BAR_MS,
         "reached": _tail(best) < BAR_MS,
     }
@@ -126,7 +138,7 @@ def _one(
     reader.start()
     begun, from_disk = time.perf_counter(), disk_bytes_read()
     try:
-        took, rolls = _append_steadily(opened, buffers, place)
+        took, rolling = _append_steadily(opened, buffers, place)
     finally:
         reader.stop()
     seconds = time.perf_counter() - begun
@@ -136,7 +148,7 @@ def _one(
         "warm": warm,
         "pool": pool,
         "appends": len(took),
-        "rolls": rolls,
+        "rolls_ms": [round(one / 1e6, 4) for one in rolling],
         "seconds": round(seconds, 3),
         "cold_bytes_read": reader.bytes_read,
         "disk_bytes_read": disk_bytes_read() - from_disk,
@@ -149,22 +161,26 @@ def _one(
 
 def _append_steadily(
     opened: OpenStore, buffers: list[bytes], place: Place
-) -> tuple[list[int], int]:
-    """Append at a steady rate until enough files have rolled; return each append's nanoseconds."""
+) -> tuple[list[int], list[int]]:
+    """Append at a steady rate until enough files have rolled.
+
+    Returns the nanoseconds of each append, and of those that began a file.
+    """
     took: list[int] = []
+    rolling: list[int] = []
     log = opened.store.log
-    file_bytes, begin = log.file_bytes, log.wrote_offset
-    first_file = begin // file_bytes
-    begun = time.perf_counter()
+    begin, begun = log.wrote_offset, time.perf_counter()
     deadline = begun + max(5.0, SECONDS_MAX * place.scale)
     for buffer in cycle(buffers):
         now = time.perf_counter()
-        rolls = log.wrote_offset // file_bytes - first_file
-        if rolls >= ROLLS or now > deadline:
-            return took, rolls
+        if len(rolling) >= ROLLS or now > deadline:
+            return took, rolling
         ahead = (log.wrote_offset - begin) / BYTES_PER_SECOND - (now - begun)
         opened.breathe(max(0.0, ahead))
+        files = len(log.files)
         before = time.perf_counter_ns()
         opened.append(buffer)
         took.append(time.perf_counter_ns() - before)
+        if len(log.files) > files:
+            rolling.append(took[-1])
     raise AssertionError("a cycle ended")

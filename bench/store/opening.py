@@ -26,8 +26,8 @@ def opening(place: Place) -> Result:
     with place.root("opening") as root:
         messages = _fill(place, root, topics)
         drop_from_cache([path for path in root.rglob("*") if path.is_file()])
-        cold = _ended_well(open_elsewhere(place.scale, root, topics, QUEUES), root)
-        warm = _ended_well(open_elsewhere(place.scale, root, topics, QUEUES), root)
+        cold = _opened(place, root, topics)
+        warm = _opened(place, root, topics)
         size = sum(path.stat().st_size for path in log_files(root))
     seconds, memory = warm["open_seconds"], warm["anonymous_mib"]
     return {
@@ -63,9 +63,14 @@ def _fill(place: Place, root: Path, topics: int) -> int:
     return messages
 
 
-def _ended_well(said: dict[str, object], root: Path) -> dict[str, object]:
-    """Make the store a cleanly closed one again: the process that opened it did not close it."""
+def _opened(place: Place, root: Path, topics: int) -> dict[str, object]:
+    """Open the store and make it a cleanly closed one again: who opened it did not close it."""
+    written = log_files(root)
+    said = open_elsewhere(place.scale, root, topics, QUEUES)
     if not said["clean"]:
         raise RuntimeError(f"{root} was not closed cleanly")
     (root / "abort").unlink()
+    for path in log_files(root):
+        if path not in written:  # made ahead
+            path.unlink()
     return said

@@ -115,11 +115,7 @@ class OpenStore:
             Identity(HOST),
             files=OsFiles(),
             clock=SystemClock(),
-            workers=Workers(
-                ThreadWorker("log-flush", self.owner.post),
-                ThreadWorker("queue-flush", self.owner.post),
-                ThreadWorker("allocation", self.owner.post),
-            ),
+            workers=Workers.made(lambda name: ThreadWorker(name, self.owner.post)),
         )
         self.report: RecoveryReport = self.store.open(os.getpid())
         self._timers = StoreTimers(self.store, self.settings, time.monotonic())

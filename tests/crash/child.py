@@ -212,7 +212,7 @@ class Child:
             Identity(STORE_HOST),
             files=KilledFiles(self.killer),
             clock=self.clock,
-            workers=Workers(*(ThreadWorker(name, self.calls.put) for name in ("l", "q", "a"))),
+            workers=Workers.made(lambda name: ThreadWorker(name, self.calls.put)),
             arrived=lambda _run: self.killer.pass_by("dispatched"),
         )
         self.timers = StoreTimers(self.store, settings, self.clock.monotonic())

@@ -201,7 +201,7 @@ def read_all(directory: Path, *, sync: bool) -> set[Name]:
         Identity(STORE_HOST),
         files=OsFiles(),
         clock=SystemClock(),
-        workers=Workers(inline, inline, inline),
+        workers=Workers.made(lambda _name: inline),
     )
     store.open(os.getpid())
     found: set[Name] = set()

@@ -19,6 +19,7 @@ from gantrymq.kernel import PRE_BLANK_SIZE, QueueRun
 from gantrymq.store.consume_queue import ConsumeQueue
 from gantrymq.store.queue_files import Write, sync_out, write_out
 from gantrymq.testing.disk import Names, SimulatedFiles
+from support.queues import drop_files_before
 
 UNIT = struct.Struct(">qiq")
 DIRECTORY = Path("/store/consumequeue/T/0")
@@ -194,7 +195,7 @@ class ConsumeQueueMachine(RuleBasedStateMachine):
         if len(messages) <= ahead:
             return
         self.log_min = self.model[messages[ahead]][0]
-        for path in self.queue.drop_files_before(self.log_min):
+        for path in drop_files_before(self.queue, self.log_min):
             self.disk.remove(path)
         self.queue.correct_min_offset(self.log_min)
         least = messages[ahead]

@@ -12,12 +12,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
+from gantrymq.store.worker import Workers
 from gantrymq.testing.disk import Names, Operation
 from support.store_world import QUEUES, ROOT, TOPICS, Shape, World
 
 SIZE = st.one_of(st.integers(8, 60), st.sampled_from([200, 512, 1500, 3000]))
 QUEUE = st.integers(0, QUEUES - 1)
-WORKER = st.integers(0, 2)
+WORKER = st.integers(0, len(Workers._fields) - 1)
 SHAPE = st.builds(
     Shape,
     sync=st.booleans(),
@@ -72,6 +73,14 @@ class StoreMachine(RuleBasedStateMachine):
     @rule()
     def read_everything(self) -> None:
         self.world.look()
+
+    @rule(topic=st.sampled_from(TOPICS), queue_id=QUEUE, offset=st.integers(0, 20))
+    def get_later(self, topic: str, queue_id: int, offset: int) -> None:
+        self.world.get_later(topic, queue_id, offset)
+
+    @rule(file=st.integers(0, 3))
+    def take_a_file_out_of_memory(self, file: int) -> None:
+        self.world.evict(file)
 
     @rule(seconds=st.sampled_from([0.01, 0.2, 0.5, 1.0, 6.0, 10.0, 60.0]))
     def let_time_pass(self, seconds: float) -> None:

@@ -258,6 +258,32 @@ def test_find_record(log: bytes, data: st.DataObject, log_base: int) -> None:
     check_agreement(lambda kernel: kernel.find_record(log, start, end, log_base))
 
 
+ZEROS = st.tuples(st.integers(0, 400), st.integers(0, 200))
+
+
+@given(logs_spoiled_or_not(), st.data(), st.lists(ZEROS, max_size=2), st.sampled_from([1, 16, 512]))
+def test_find_torn(
+    log: bytes, data: st.DataObject, zeros: list[tuple[int, int]], sector_bytes: int
+) -> None:
+    torn = bytearray(log)
+    for position, count in zeros:
+        torn[position : position + count] = bytes(len(torn[position : position + count]))
+    start, end = data.draw(ranges(len(torn)) | st.just((0, len(torn))))
+    check_agreement(lambda kernel: kernel.find_torn(torn, start, end, sector_bytes))
+
+
+@given(st.binary(max_size=300), st.data(), st.sampled_from([1, 7, 4096, 2**70, 0, -1]))
+def test_touch_pages(content: bytes, data: st.DataObject, step: int) -> None:
+    start, end = data.draw(ranges(len(content)))
+
+    def act(kernel: Kernel) -> object:
+        target = bytearray(content)
+        kernel.touch_pages(target, start, end, step)
+        return target
+
+    check_agreement(act)
+
+
 # -- what is built from records ------------------------------------------------------------------
 
 
@@ -459,3 +485,39 @@ def test_send_lane(
         return [outcome(lambda step=step: step(lane)) for step in (*steps, take_counts())]  # type: ignore[misc]
 
     check_agreement(act)
+
+
+NEAR_UNITS = st.builds(
+    unit,
+    st.integers(-2, 60) | integers(64),
+    st.sampled_from([1, 7, 40, 0, 2**31 - 1, -1]),
+    TAGS_CODES,
+)
+NEAR_QUEUES = st.lists(NEAR_UNITS, max_size=12).map(b"".join)
+
+
+@given(
+    NEAR_QUEUES | spoiled(NEAR_QUEUES),
+    st.binary(max_size=64),
+    st.data(),
+    st.sampled_from([0, 0, 5, 1 << 40, -1, 2**62 + 1]),
+    st.lists(st.sampled_from([0, 5, -5, 2112]) | integers(32), max_size=4),
+    COUNTS,
+    st.sampled_from([1, 50, 1 << 20, 0, -1, 2**62]),
+)
+def test_gather_records(
+    queue: bytes,
+    log: bytes,
+    data: st.DataObject,
+    log_base: int,
+    hashes: list[int],
+    messages_max: int,
+    bytes_max: int,
+) -> None:
+    start, end = data.draw(ranges(len(queue)))
+    log_start, log_end = data.draw(ranges(len(log)))
+    check_agreement(
+        lambda kernel: kernel.gather_records(
+            queue, start, end, log, log_start, log_end, log_base, hashes, messages_max, bytes_max
+        )
+    )

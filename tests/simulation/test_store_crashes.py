@@ -44,6 +44,7 @@ def test_no_seed_loses_a_message(chunk: int, request: pytest.FixtureRequest) -> 
     if "GANTRYMQ_SEED" not in os.environ:
         assert total.crashes >= CRASHES_AT_LEAST // CHUNKS
         assert total.acknowledged > total.crashes
+        assert total.got_later > total.crashes // 4
 
 
 SHAPES = [

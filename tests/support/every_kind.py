@@ -279,7 +279,7 @@ def make_store(root: Path, clock: VirtualClock | None = None) -> MessageStore:
         Identity(STORE_HOST),
         files=OsFiles(),
         clock=clock or VirtualClock(STORED_MS),
-        workers=Workers(worker, worker, worker),
+        workers=Workers.made(lambda _name: worker),
     )
 
 

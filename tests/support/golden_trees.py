@@ -174,5 +174,5 @@ def message_store(root: Path, config: Path | None) -> MessageStore:
         Identity(STORE_HOST),
         files=OsFiles(),
         clock=VirtualClock(NOW_MS),
-        workers=Workers(inline, inline, inline),
+        workers=Workers.made(lambda _name: inline),
     )

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from gantrymq.kernel import PRE_BLANK_SIZE, QueueRun, QueueUnit
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gantrymq.store.consume_queue import ConsumeQueue
 
 UNIT = struct.Struct(">qiq")
@@ -31,3 +33,11 @@ def log_offsets(queue: ConsumeQueue) -> list[int | None]:
     raw = queue.read(queue.min_offset, 10**6)
     units = [QueueUnit(*parts) for parts in UNIT.iter_unpack(raw)]
     return [None if each.size == PRE_BLANK_SIZE else each.log_offset for each in units]
+
+
+def drop_files_before(queue: ConsumeQueue, log_min_offset: int) -> list[Path]:
+    """Let a queue follow a log that begins later; return the files that it has forgotten."""
+    queue.correct_min_offset(log_min_offset)
+    keep, paths = queue.files_before_min()
+    queue.drop_files(keep)
+    return paths

@@ -35,7 +35,7 @@ def small_store(root: Path, clock: VirtualClock, **more: str) -> MessageStore:
         Identity(HOST),
         files=OsFiles(),
         clock=clock,
-        workers=Workers(inline, inline, inline),
+        workers=Workers.made(lambda _name: inline),
     )
 
 

@@ -73,14 +73,19 @@ class Rig:
     def __post_init__(self) -> None:
         """Open it, and topic T with two queues."""
         self.disk.clock = self.clock
-        self.log_flush, self.queue_flush, self.allocation = (StepWorker() for _ in range(3))
+        workers = {name: StepWorker() for name in Workers._fields}
+        self.workers = list(workers.values())
+        self.log_flush = workers["log_flush"]
+        self.queue_flush = workers["queue_flush"]
+        self.allocation = workers["allocation"]
+        self.cold_read = workers["cold_read"]
         settings = open_settings(self.settings)
         self.store = MessageStore(
             settings,
             Identity(STORE_HOST),
             files=self.disk,
             clock=self.clock,
-            workers=Workers(self.log_flush, self.queue_flush, self.allocation),
+            workers=Workers.made(workers.__getitem__),
             memory_bytes=self.memory_bytes,
         )
         self.report: RecoveryReport = self.store.open(pid=1)
@@ -104,7 +109,7 @@ class Rig:
 
     def settle(self) -> None:
         """Let every worker come to its end."""
-        for worker in (self.log_flush, self.queue_flush, self.allocation):
+        for worker in self.workers:
             worker.drain()
 
     def tick(self, seconds: float = 0.0) -> None:

@@ -6,12 +6,14 @@ import errno
 from random import Random
 from typing import TYPE_CHECKING
 
+from gantrymq.store.worker import Workers
 from gantrymq.testing.disk import Operation
 from support.store_world import QUEUES, ROOT, TOPICS, Counts, Shape, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+WORKERS = len(Workers._fields)
 BODY_BYTES = (10, 10, 50, 200, 500, 1500)
 FAILING = (Operation.SYNC, Operation.SYNC, Operation.SYNC_DIRECTORY, Operation.WRITE)
 
@@ -40,11 +42,13 @@ def _actions() -> list[tuple[Callable[[World, Random], None], int]]:
         (_send, 50),
         (_put, 20),
         (lambda world, random: world.put_uncounted(random.choice((4, 12))), 4),
-        (lambda world, random: world.run(random.randrange(3)), 36),
-        (lambda world, random: world.report_back(random.randrange(3)), 30),
+        (lambda world, random: world.run(random.randrange(WORKERS)), 40),
+        (lambda world, random: world.report_back(random.randrange(WORKERS)), 34),
         (lambda world, _random: world.drain(), 8),
         (lambda world, random: world.wait(random.choice((0.05, 0.2, 0.5, 1.0, 10.0, 60.0))), 16),
         (lambda world, _random: world.look(), 8),
+        (_get_later, 12),
+        (lambda world, random: world.evict(random.randrange(4)), 8),
         (_set_clock, 4),
         (lambda world, _random: world.disk.write_back(), 4),
         (lambda world, random: world.disk.halt_after(random.randrange(12)), 4),
@@ -65,6 +69,13 @@ def _put(world: World, random: Random) -> None:
     sizes = [random.choice(BODY_BYTES) for _ in range(random.choice((1, 1, 1, 3)))]
     topic, queue_id = random.choice(TOPICS), random.randrange(QUEUES)
     world.put(topic, queue_id, sizes, waits=random.random() < 0.8)
+
+
+def _get_later(world: World, random: Random) -> None:
+    topic, queue_id = random.choice(TOPICS), random.randrange(QUEUES)
+    world.get_later(
+        topic, queue_id, random.randrange(len(world.model.get((topic, queue_id), ())) + 2)
+    )
 
 
 def _set_clock(world: World, random: Random) -> None:

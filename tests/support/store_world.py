@@ -24,16 +24,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from gantrymq.kernel import kernel
 from gantrymq.store.allocation import FileNotMade
 from gantrymq.store.errors import StoreBusy, StoreNotWritable
-from gantrymq.store.get import units_of
+from gantrymq.store.get import Found, units_of
 from gantrymq.store.message_store import Identity, MessageStore
 from gantrymq.store.put import NewMessage
 from gantrymq.store.settings import (
+    DiskSettings,
     FileSettings,
     FlushDiskType,
     FlushSettings,
     IndexSettings,
     PathSettings,
     PoolSettings,
+    RetentionSettings,
     StoreSettings,
 )
 from gantrymq.store.status import PutStatus
@@ -58,6 +60,8 @@ QUEUES = 2
 LANE_TOPIC = TOPICS[0]
 """Its sends go through the kernel's lane; those of the other topic are put by Python."""
 
+COLD_READ = Workers._fields.index("cold_read")
+
 Queue = tuple[str, int]
 
 
@@ -81,6 +85,9 @@ class Shape(NamedTuple):
             flush=FlushSettings(disk_type=kind),
             pool=PoolSettings(enabled=self.pool, buffers=2),
             index=IndexSettings(slots=20, entries=40),
+            # Nothing is deleted, however full or late it gets: `cleaning_world.py` is for that.
+            retention=RetentionSettings(reserved_hours=1_000_000, delete_hours=()),
+            disk=DiskSettings(clean_percent=100, force_percent=100, full_percent=100),
         )
 
     @classmethod
@@ -119,6 +126,7 @@ class Counts:
     stops: int = 0
     failed_opens: int = 0
     checked: int = 0
+    got_later: int = 0
 
 
 @dataclass
@@ -161,7 +169,7 @@ class World:
         self.check_after_start()
 
     def _open(self) -> None:
-        self.workers = [StepWorker() for _ in range(3)]
+        self.workers = [StepWorker() for _name in Workers._fields]
         settings = self.shape.settings()
         self.store = MessageStore(
             settings,
@@ -171,6 +179,7 @@ class World:
             workers=Workers(*self.workers),
         )
         self.report = self.store.open(pid=1)
+        self.store.reads.cold.tail_bytes = 0  # whatever `evict` takes out of memory is cold
         self.store.open_topic(LANE_TOPIC, QUEUES)
         self.timers = StoreTimers(self.store, settings, self.clock.monotonic())
 
@@ -367,6 +376,38 @@ class World:
 
     # -- looking --------------------------------------------------------------------------------
 
+    def evict(self, file: int) -> None:
+        """Take a file of the log out of memory."""
+        files = self.store.log.files
+        if files:
+            self.disk.evict(files[file % len(files)].region.path)
+
+    def get_later(self, topic: str, queue_id: int, offset: int) -> None:
+        """Begin a get, and look at what it brings whenever it comes."""
+        store, sent = self.store, self.model.get((topic, queue_id), [])
+
+        def done(found: Found) -> None:
+            flushed = store.flush.flushed_offset
+            for at, raw in enumerate(found.records, start=offset):
+                record, _end = kernel.decode_record(raw, 0, len(raw), True)
+                assert (record.queue_offset, record.body) == (at, sent[at].body)
+                sent[at].was_seen = True
+                assert not self.shape.sync or sent[at].end <= flushed, "it was not on the disk"
+                self.counts.got_later += 1
+            assert not found.records or found.next_offset == offset + len(found.records)
+
+        self._guarded(lambda: store.begin_get(topic, queue_id, offset, 4, None, done))
+
+    def _get(self, topic: str, queue_id: int, offset: int) -> Found:
+        """Get messages as a broker does, and wait for them."""
+        out: list[Found] = []
+        self.store.begin_get(topic, queue_id, offset, 32, None, out.append)
+        cold = self.workers[COLD_READ]
+        while not out:
+            assert cold.run_one() or cold.report_one()
+        assert not out[0].trouble, out[0].trouble
+        return out[0]
+
     def look(self) -> None:
         """Read all queues of the running store."""
         flushed = self.store.flush.flushed_offset
@@ -414,7 +455,7 @@ class World:
         found: list[tuple[bytes, bytes]] = []
         tags: list[int] = []
         while True:
-            batch = self.store.get(topic, queue_id, len(found), 32)
+            batch = self._get(topic, queue_id, len(found))
             if not batch.records:
                 assert batch.max_offset == len(found), batch
                 assert batch.min_offset == 0

@@ -30,6 +30,9 @@ TOOLS = {
     "java": Tool(("java",), "-version", JAVA_MIN, "openjdk-17-jdk-headless"),
     "javac": Tool(("javac",), "-version", JAVA_MIN, "openjdk-17-jdk-headless"),
     "mvn": Tool(("mvn",), package="maven"),
+    "go": Tool(("go",), package="golang-go"),
+    "node": Tool(("node",), package="nodejs"),
+    "npm": Tool(("npm",), package="npm"),
     "etcd": Tool(("etcd",), package="etcd-server"),
     "chromium": Tool(("chromium", "chromium-browser"), package="chromium"),
 }

@@ -14,7 +14,7 @@ from gantrymq.cli.progress import Progress
 from gantrymq.cli.store_text import overview_text, rebuild_text, verify_text
 from gantrymq.clock import SystemClock
 from gantrymq.errors import GantryError
-from gantrymq.store.export import export_lines
+from gantrymq.store.export import export_blocks
 from gantrymq.store.files import OsFiles
 from gantrymq.store.overview import overview_of
 from gantrymq.store.reader import StoreReader
@@ -118,8 +118,8 @@ def _export(request: Request) -> int:
     with _open(request) as reader, _output(request) as stream:
         begin, end = reader.min_log_offset, reader.max_log_offset
         with Progress("exporting", begin, end) as progress:
-            for line in export_lines(reader, progress):
-                stream.write(line + b"\n")
+            for block in export_blocks(reader, progress):
+                stream.write(block)
         stream.flush()
     return SUCCESS
 

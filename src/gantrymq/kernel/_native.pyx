@@ -9,6 +9,7 @@ joins the parts, lowest first, into one extension module, so that the C compiler
     json, headers, requests       the four hot requests from either header codec
     replies                       their replies
     records                       stored messages: encode, decode, walk
+    pages, torn                   pages of mapped files, touched; records torn by a power cut
     properties, hashing, queue_runs, dispatch, tags, index
                                   consume queue units, index keys, tag matching
     columns                       records as Arrow columns
@@ -36,6 +37,7 @@ from gantrymq.kernel.values import (
     Columns,
     Dispatch,
     Frame,
+    Gathered,
     LaneStop,
     PullRequest,
     QueueRun,
@@ -65,11 +67,14 @@ include "native/headers.pxi"
 include "native/requests.pxi"
 include "native/replies.pxi"
 include "native/records.pxi"
+include "native/pages.pxi"
+include "native/torn.pxi"
 include "native/properties.pxi"
 include "native/hashing.pxi"
 include "native/queue_runs.pxi"
 include "native/dispatch.pxi"
 include "native/tags.pxi"
+include "native/gather.pxi"
 include "native/index.pxi"
 include "native/columns.pxi"
 include "native/topics.pxi"

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         Columns,
         Dispatch,
         Frame,
+        Gathered,
         PullRequest,
         QueueUnit,
         Record,
@@ -53,7 +54,8 @@ class SendLane(Protocol):
     - its sysFlag has no bit outside 0x701 (compression);
     - 0 < body length <= `body_bytes_max`;
     - no property is named in `policy_names`, and every property WAIT says `true` in any case;
-    - the properties to be stored are at most 32767 bytes;
+    - the properties to be stored are at most 32767 bytes, and no byte of them is 0: recovery takes
+      zeros that follow a sector's border for a write that was cut short;
     - a batch (field `batch`/`m` is true) is well-formed as `wire/batch.py` describes, has 1 to
       65536 messages with bodies of at least a byte, and its request has at most 16 properties that
       count, in at most 1024 bytes: every message gets them;
@@ -247,6 +249,9 @@ class Kernel(Protocol):
         """Write a record at `position`; return the position behind it, or -1 if it needs more than
         `limit - position - 8` bytes (nothing is written then).
 
+        Its magic is written last, as it is by the lane: a process that is killed on the way leaves
+        no record behind, not half of one.
+
         Raises InvalidValue as `record_bytes` does, and for a number that does not fit its field.
         """
         ...
@@ -255,6 +260,16 @@ class Kernel(Protocol):
         """Write the 8-byte blank record that makes `target[position:limit]` end-of-file filler.
 
         Raises InvalidValue if fewer than 8 bytes are left.
+        """
+        ...
+
+    def touch_pages(self, target: WritableBuffer, position: int, limit: int, step: int) -> None:
+        """Write the byte at `position` and every `step` bytes on, before `limit`, as it is.
+
+        So that pages of a mapped file are there before they are needed. What others write there at
+        the same time is not lost.
+
+        Raises InvalidValue for a step below 1.
         """
         ...
 
@@ -296,6 +311,17 @@ class Kernel(Protocol):
         """
         ...
 
+    def find_torn(self, buffer: Buffer, start: int, end: int, sector_bytes: int) -> int:
+        """Return where the first record of a range begins that looks torn, or -1.
+
+        It does when its topic holds a zero, or when its properties, from a multiple of
+        `sector_bytes` in the buffer on, hold nothing else up to the next one or to their end. The
+        walk is that of `scan_records` without offsets and check sums, and ends where that ends.
+
+        Raises InvalidValue for a sector below 1.
+        """
+        ...
+
     # -- what is built from records
 
     def dispatch_records(
@@ -330,6 +356,34 @@ class Kernel(Protocol):
         number, or when the tags code is an address in the extension (then Python must look).
         Pre-blank units (size 2147483647) are passed over. The scan ends at a unit of size <= 0,
         where less than a unit is left, and behind the last of `matches_max` matches.
+        """
+        ...
+
+    def gather_records(
+        self,
+        units: Buffer,
+        start: int,
+        end: int,
+        log: Buffer,
+        log_start: int,
+        log_end: int,
+        log_base: int,
+        hashes: Sequence[int],
+        messages_max: int,
+        bytes_max: int,
+    ) -> Gathered:
+        """Copy the records that matching units of `units[start:end]` point to, in their order.
+
+        Units match as in `match_tags`, except that with `hashes` one whose tags code is an address
+        in the extension ends the walk before it: Python must look. The walk also ends where less
+        than a unit is left; before a unit of size <= 0; before a match whose record is not whole
+        within `log[log_start:log_end]`; before a record that would bring the bytes above
+        `bytes_max`, unless it is the first; and behind the last of `messages_max` records. Pre-blank
+        units and those that do not match are passed over. Records are copied unseen: whoever wrote
+        the units vouches for them.
+
+        Raises InvalidValue, beside the ranges, for an unknown `log_base`, for bounds below 1, and
+        for hashes that are not of 32 bits.
         """
         ...
 

@@ -192,6 +192,17 @@ class QueueUnit(NamedTuple):
     tags_code: int
 
 
+class Gathered(NamedTuple):
+    """Records that were copied behind one another."""
+
+    records: bytes
+    messages: int
+    end: int
+    """Position behind the last unit that was taken or passed over."""
+    last_log_offset: int
+    """Of the last record; -1 when there is none."""
+
+
 class Column(NamedTuple):
     """One column as Arrow lays it out, little-endian.
 

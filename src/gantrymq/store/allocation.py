@@ -1,8 +1,12 @@
 """The next files of the log, made ahead of need, so that rolling costs a sender nothing.
 
 When a file is taken, the one behind it is begun on a worker: created at full length and, if asked,
-touched page by page, so that appending meets no page that must first be found. A file that was not
-ready in time is made on the spot. What was made and never used is removed at the end.
+touched page by page, so that appending meets no page that must first be found. After a start, which
+takes none, `prepare` begins it. A file that was not ready in time is made on the spot. What was
+made and never used is removed at the end.
+
+Warming up leaves a whole file of dirty pages, and forcing them in one go would hold up the disk for
+everybody. So it is forced in steps while it is touched, and no force has more than one to write.
 
 A file is forced, and its name, before it is used and before the next one is begun. So a power cut
 leaves at most one file that has no length, and that is the last one; recovery takes it away. A file
@@ -13,9 +17,11 @@ Owned by one task.
 
 from __future__ import annotations
 
+import errno
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from gantrymq.kernel import kernel
 from gantrymq.store.errors import StoreError
 from gantrymq.store.file_queue import file_name
 from gantrymq.store.mapped_file import PAGE_BYTES, MappedFile
@@ -25,12 +31,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gantrymq.store.files import Files, Region
+    from gantrymq.store.log_directories import LogDirectories
     from gantrymq.store.transient_pool import TransientPool
     from gantrymq.store.worker import Worker
 
 
 ALLOCATION_TIMEOUT_S: Final = 5.0
 """How long a roll waits for its file."""
+CLOSE_TIMEOUT_S: Final = 60.0
+"""How long a stop waits for a file that is being made, to be rid of it."""
 
 
 class FileNotMade(StoreError):
@@ -38,29 +47,43 @@ class FileNotMade(StoreError):
 
 
 class LogFiles:
-    """Makes the files of one log directory."""
+    """Makes the files of one log."""
 
     def __init__(
         self,
-        directory: Path,
+        directories: LogDirectories,
         file_bytes: int,
         files: Files,
         worker: Worker,
         *,
-        warm: bool = False,
+        warm_step: int | None = None,
         pool: TransientPool | None = None,
     ) -> None:
-        self.directory = directory
+        """With `warm_step` new files are touched, and forced after every so many bytes."""
         self.file_bytes = file_bytes
+        self.avoid: frozenset[Path] = frozenset()
+        """Directories that are nearly full; a cleaner looks at the disks and says so."""
+        self._directories = directories
         self._files = files
         self._worker = worker
-        self._warm = warm
+        self._warm_step = warm_step
         self._pool = pool
         self._ahead: tuple[int, Future[Region]] | None = None
+        self._is_closing = False  # seen by the worker
 
     def path(self, start: int) -> Path:
-        """Return where the file that begins at an offset lies."""
-        return self.directory / file_name(start)
+        """Return where a new file that begins at an offset would be made now."""
+        directory = self._directories.choose(start // self.file_bytes, self.avoid)
+        return directory / file_name(start)
+
+    def prepare(self, start: int) -> None:
+        """Begin to make the file that begins at `start`, unless one is begun already."""
+        if self._ahead is None:
+            self._ahead = start, self._begin(start)
+
+    def _begin(self, start: int) -> Future[Region]:
+        path = self.path(start)
+        return self._worker.begin(lambda: self._make(path))
 
     def take(self, start: int) -> MappedFile:
         """Return the file that begins at `start`, new and empty; the next one is begun.
@@ -77,8 +100,7 @@ class LogFiles:
             raise FileNotMade(
                 f"{self.path(start)} cannot be made: {error}; is the disk full?"
             ) from error
-        following = start + self.file_bytes
-        self._ahead = following, self._worker.begin(lambda: self._make(following))
+        self.prepare(start + self.file_bytes)
         return MappedFile(start, region, buffer)
 
     def _borrow(self, start: int) -> memoryview | None:
@@ -100,8 +122,10 @@ class LogFiles:
 
     def _region(self, start: int) -> Region:
         """Return the file made ahead, or make it now: an error of some time ago says nothing."""
+        if self._ahead is not None and self._ahead[0] != start:
+            self._discard()
         ahead, self._ahead = self._ahead, None
-        if ahead is not None and ahead[0] == start:
+        if ahead is not None:
             try:
                 return ahead[1].result(ALLOCATION_TIMEOUT_S)
             except TimeoutError:
@@ -109,22 +133,22 @@ class LogFiles:
                 raise
             except OSError:
                 pass
-        making = self._worker.begin(lambda: self._make(start))
+        making = self._begin(start)
         try:
             return making.result(ALLOCATION_TIMEOUT_S)
         except TimeoutError:
             self._ahead = start, making
             raise
 
-    def _make(self, start: int) -> Region:
+    def _make(self, path: Path) -> Region:
         """Make a file; runs on the worker."""
-        self._files.make_directory(self.directory)
-        region = self._files.create(self.path(start), self.file_bytes)
+        self._files.make_directory(path.parent)
+        region = self._files.create(path, self.file_bytes)
         try:
-            if self._warm:
-                touch(region.buffer)
+            if self._warm_step is not None:
+                self._warm_up(region, self._warm_step)
             region.sync()
-            self._files.sync_directory(self.directory)
+            self._files.sync_directory(path.parent)
         except OSError:
             region.close()
             with suppress(OSError):
@@ -132,19 +156,26 @@ class LogFiles:
             raise
         return region
 
+    def _warm_up(self, region: Region, step: int) -> None:
+        """Touch every page of a new file, so that the page cache has it, and force it in steps."""
+        for position in range(0, region.size, step):
+            if self._is_closing:
+                raise OSError(errno.ECANCELED, "nobody wants it any more", str(region.path))
+            stop = min(position + step, region.size)
+            kernel.touch_pages(region.buffer, position, stop, PAGE_BYTES)
+            region.sync()
+
     def close(self) -> None:
-        """Remove what was made ahead and not used."""
+        """Remove what was made ahead and not used; nothing more is made."""
+        self._is_closing = True
+        self._discard()
+
+    def _discard(self) -> None:
         ahead, self._ahead = self._ahead, None
         if ahead is None:
             return
         with suppress(OSError):
             # It could not be made: there is nothing to remove.
-            region = ahead[1].result(ALLOCATION_TIMEOUT_S)
+            region = ahead[1].result(CLOSE_TIMEOUT_S)
             region.close()
             self._files.remove(region.path)
-
-
-def touch(buffer: memoryview) -> None:
-    """Write a zero to every page of a new file, so that the page cache has it."""
-    for position in range(0, len(buffer), PAGE_BYTES):
-        buffer[position] = 0

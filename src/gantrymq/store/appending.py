@@ -67,6 +67,13 @@ class Appender:
         finally:
             self._page_cache.end()
 
+    def append_replica(self, log_offset: int, data: Buffer) -> None:
+        """Store bytes of a master's log; see `MessageStore`."""
+        reason = self._writability.replica_reason
+        if reason is not None:
+            raise StoreNotWritable(reason)
+        self._log.append_raw(log_offset, data)
+
     def put(self, messages: Sequence[NewMessage]) -> Stored:
         """Store messages of one topic and queue, one behind the other; all of them or none."""
         if self._writability.reason is not None:
@@ -103,7 +110,7 @@ class Appender:
             first.topic,
             first.queue_id,
             offset,
-            appended.log_offset,
+            appended.log_offsets,
             appended.end,
-            len(records),
+            appended.store_timestamp,
         )

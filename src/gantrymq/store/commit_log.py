@@ -23,6 +23,7 @@ from gantrymq.errors import InvalidValue
 from gantrymq.kernel import BLANK_BYTES_MIN, LaneStop, Record, SendRun, kernel
 from gantrymq.store.allocation import FileNotMade
 from gantrymq.store.mapped_file import is_due
+from gantrymq.store.torn import check_never_torn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 class Appended(NamedTuple):
     """Where records went."""
 
-    log_offset: int
+    log_offsets: tuple[int, ...]
     end: int
     store_timestamp: int
 
@@ -51,6 +52,7 @@ class CommitLog:
         self._files: list[MappedFile] = []
         self._stamp_ms = 0
         self._committed_stamp_ms = 0
+        self._is_prepared = False
 
     # -- what there is --------------------------------------------------------------------------
 
@@ -142,7 +144,7 @@ class CommitLog:
                 born_host,
                 self._stamp(),
             )
-            tail.advance(run.log_position)
+            self._advance(tail, run.log_position)
             total = run if total is None else _joined(total, run)
             if run.stop is not LaneStop.LOG_FULL:
                 return total
@@ -155,7 +157,13 @@ class CommitLog:
         """Store records one behind the other in one file; offsets and times are given here.
 
         The queue offsets are the caller's: prepared messages have none.
+
+        Raises:
+            InvalidValue: they do not fit, or recovery might take one for a torn record.
+            FileNotMade: the next file cannot be made.
         """
+        for record in records:
+            check_never_torn(record)
         sizes = [kernel.record_bytes(record) for record in records]
         tail = self._tail()
         if sum(sizes) + BLANK_BYTES_MIN > tail.size - tail.wrote:
@@ -167,17 +175,18 @@ class CommitLog:
             self._roll()
             tail = self._tail()
         stamp, position = self._stamp(), tail.wrote
-        first = tail.start + position
+        offsets = []
         try:
             for record in records:
-                stored = record._replace(log_offset=tail.start + position, store_timestamp=stamp)
+                offsets.append(tail.start + position)
+                stored = record._replace(log_offset=offsets[-1], store_timestamp=stamp)
                 position = kernel.encode_record(tail.tail, position, tail.size, stored)
         except BaseException:
             # The records before the bad one are whole, and would pass for messages some day.
             tail.tail[tail.wrote : tail.wrote + sum(sizes)] = bytes(sum(sizes))
             raise
-        tail.advance(position)
-        return Appended(first, tail.start + position, stamp)
+        self._advance(tail, position)
+        return Appended(tuple(offsets), tail.start + position, stamp)
 
     def append_raw(self, log_offset: int, data: Buffer) -> None:
         """Store bytes that another log holds at the same offset; they never cross a file.
@@ -196,7 +205,7 @@ class CommitLog:
         if end > tail.size:
             raise InvalidValue(f"{len(data)} bytes at offset {log_offset} cross the end of a file")
         tail.tail[tail.wrote : end] = data
-        tail.advance(end)
+        self._advance(tail, end)
 
     def commit(self, least_pages: int = 0) -> bool:
         """Bring what lies in a transient buffer into its file, if so many pages have begun.
@@ -227,6 +236,18 @@ class CommitLog:
         self._stamp_ms = max(self._stamp_ms, self._clock.now_ms())
         return self._stamp_ms
 
+    def _advance(self, tail: MappedFile, position: int) -> None:
+        """Note what was appended; from the middle of a file on, the next one is wanted."""
+        tail.advance(position)
+        if not self._is_prepared:
+            self.prepare()
+
+    def prepare(self) -> None:
+        """Have the next file made ahead if the last one is half full: a start has taken none."""
+        if self._files and 2 * self._files[-1].wrote >= self.file_bytes:
+            self._is_prepared = True
+            self._log_files.prepare(self._files[-1].start + self.file_bytes)
+
     def _tail(self) -> MappedFile:
         """Return the file that takes the next record."""
         if not self._files:
@@ -245,12 +266,14 @@ class CommitLog:
         if self._files:
             self._commit(self._files[-1])
         self._files.append(file)
+        self._is_prepared = True  # whoever takes a file has the next one begun
 
     # -- recovery and retention -----------------------------------------------------------------
 
     def load(self, files: Sequence[MappedFile], last_store_timestamp: int = 0) -> None:
         """Begin with files that recovery has found; their positions are set."""
         self._files = list(files)
+        self._is_prepared = False
         self._stamp_ms = max(self._stamp_ms, last_store_timestamp)
 
     def drop_first(self) -> MappedFile:

@@ -18,15 +18,9 @@ from typing import TYPE_CHECKING, Final
 
 from gantrymq.kernel import UNIT_BYTES, QueueUnit
 from gantrymq.store.errors import StoreDamaged
+from gantrymq.store.queue_expiry import QueueSearch
 from gantrymq.store.queue_files import QueueFiles
-from gantrymq.store.unit_walk import (
-    PRE_BLANK,
-    UNIT,
-    find_message,
-    log_end_before,
-    log_offset_of,
-    walk,
-)
+from gantrymq.store.unit_walk import PRE_BLANK, UNIT, log_end_before, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +28,7 @@ if TYPE_CHECKING:
 
     from gantrymq.kernel import QueueRun
     from gantrymq.store.files import Files
+    from gantrymq.store.queue_expiry import QueueBegin
     from gantrymq.store.queue_files import Write
 
 _RECOVERED_FILES: Final = 3
@@ -48,6 +43,7 @@ class ConsumeQueue:
     __slots__ = (
         "_bytes",
         "_changed",
+        "_hidden",
         "_log_min",
         "_min",
         "ext_address",
@@ -75,6 +71,7 @@ class ConsumeQueue:
         self._changed = changed
         self._min = 0
         self._log_min = -1  # of the message at _min, if that has been looked up
+        self._hidden = 0  # messages before it are in the log and not served any more
 
     def __repr__(self) -> str:
         """Name the queue and what it holds."""
@@ -85,7 +82,7 @@ class ConsumeQueue:
     @property
     def min_offset(self) -> int:
         """Return the queue offset of the first unit that may be read."""
-        return self._min // UNIT_BYTES
+        return max(self._min, self._hidden) // UNIT_BYTES
 
     @property
     def max_offset(self) -> int:
@@ -96,6 +93,11 @@ class ConsumeQueue:
     def directory(self) -> Path:
         """Return where the files lie."""
         return self._bytes.directory
+
+    @property
+    def restarts(self) -> int:
+        """Return how often the queue was begun anew."""
+        return self._bytes.restarts
 
     @property
     def is_pending(self) -> bool:
@@ -184,6 +186,7 @@ class ConsumeQueue:
         if end == self._bytes.first or at < end:
             self._bytes.restart(at)
             self._set_min(at)
+            self._hidden = 0
             if self._changed is not None:
                 self._changed(self)
             self._bytes.append(PRE_BLANK * ((at - self._bytes.end) // UNIT_BYTES))
@@ -267,48 +270,70 @@ class ConsumeQueue:
 
     def _note_end(self, log_end: int) -> None:
         """Set what follows from a new end; without a message in the walk, look before it."""
+        self._hidden = min(self._hidden, self._bytes.end)
         if self._min >= self._bytes.end:
             self._set_min(self._bytes.end)
         self.log_end = log_end or log_end_before(self._bytes, self._bytes.end)
 
     # -- retention -------------------------------------------------------------------------------
 
+    def knows_min(self, log_min_offset: int) -> bool:
+        """Tell whether `min_offset` is right for a log that begins at an offset."""
+        return log_min_offset <= self._log_min or self._min >= self._bytes.end
+
+    def search(self, log_min_offset: int, ext_end: int = 0) -> QueueSearch:
+        """Return what a thread needs to find the first message that the log still has.
+
+        `ext_end` is the address behind the extension's last unit; 0 without an extension.
+        """
+        files = self._bytes.view()
+        return QueueSearch(files, max(self._min, files.first), log_min_offset, ext_end)
+
+    def begin_at(self, search: QueueSearch, found: QueueBegin) -> bool:
+        """Move `min_offset` to what a search has found; False if the queue was begun anew since.
+
+        A queue without a message that the log still has is empty: it begins where it ends. (5.x
+        does the same; 4.9 leaves the min offset where it was.)
+        """
+        if search.files.restarts != self._bytes.restarts:
+            return False
+        self._set_min(found.position, found.log_offset)
+        return True
+
     def correct_min_offset(self, log_min_offset: int) -> None:
-        """Move `min_offset` to the first message that the log still has.
+        """Move `min_offset` to the first message that the log still has, here and now.
 
-        Only the first file is searched; if it has none, nothing changes (Apache 4.9.7 does the
-        same). Pre-blank units are no messages, so a queue that was begun in the middle of a file
-        does not go back to the file's start.
+        Pre-blank units are no messages, so a queue that was begun in the middle of a file does not
+        go back to the file's start.
         """
-        files = self._bytes
-        if log_min_offset <= self._log_min:
-            return
-        stop = min(files.first + files.file_bytes, files.end)
-        if found := find_message(files, files.first, stop, log_min_offset):
-            self._set_min(*found)
+        if not self.knows_min(log_min_offset):
+            search = self.search(log_min_offset)
+            self.begin_at(search, search.find())
 
-    def drop_files_before(self, log_min_offset: int) -> list[Path]:
-        """Forget the files whose last message the log no longer has; never the last file.
+    def hide_before(self, offset: int) -> None:
+        """Serve nothing before an offset any more, whatever the log still has; never less again."""
+        self._hidden = max(self._hidden, min(offset, self.max_offset) * UNIT_BYTES)
 
-        Returns them for removal, oldest first. `correct_min_offset` is to follow.
+    @property
+    def has_expired_files(self) -> bool:
+        """Tell whether `files_before_min` returns any."""
+        return self._bytes.keep_from(self._min) > self._bytes.first
+
+    def files_before_min(self) -> tuple[int, list[Path]]:
+        """Return the files without a message that the log still has, and where the next begins.
+
+        Oldest first; never the last file.
         """
-        files = self._bytes
-        keep = files.first
-        # The last file that is on the disk: the queue would lose its place with it.
-        while keep + files.file_bytes < files.written:
-            behind = keep + files.file_bytes
-            last = files.read(behind - UNIT_BYTES, UNIT_BYTES)
-            if last == PRE_BLANK:
-                # It says nothing about the messages before it.
-                if walk(files, keep, behind, log_min_offset).end < behind:
-                    break
-            elif log_offset_of(last) >= log_min_offset:
-                break
-            keep = behind
-        paths = files.drop_before(keep)
-        if self._min < files.first:
-            self._set_min(files.first)
-        return paths
+        keep = self._bytes.keep_from(self._min)
+        return keep, self._bytes.paths_before(keep)
+
+    def drop_files(self, keep: int) -> None:
+        """Forget the files before the one that begins at `keep`."""
+        self._bytes.drop_before(keep)
+
+    def hold(self, *, held: bool) -> None:
+        """Leave writing to the thread; see `QueueFiles.is_held`."""
+        self._bytes.is_held = held
 
     def delete(self) -> list[Path]:
         """Return all that must be removed to be rid of the queue, in order.
@@ -316,3 +341,8 @@ class ConsumeQueue:
         The same thread that writes out should remove them, for a write may be under way.
         """
         return self._bytes.all_paths()
+
+    def forget(self) -> None:
+        """Be empty to whoever still holds the queue, as its files are going."""
+        self._bytes.forget()
+        self._set_min(self._bytes.end)

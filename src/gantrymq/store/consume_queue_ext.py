@@ -152,15 +152,31 @@ class ConsumeQueueExt:
         self._bytes.cut(end, end)
         return True
 
-    def expire_before(self, address: int) -> list[Path]:
-        """Forget the files that lie below an address; return them for removal, oldest first."""
-        if not is_ext_address(address):
-            return []
-        return self._bytes.drop_before(address - _ADDRESS_BASE)
+    def files_before(self, address: int) -> tuple[int, list[Path]]:
+        """Return the files that lie below an address, oldest first, and where the next begins.
+
+        None of them if it is no address; never the last file.
+        """
+        keep = self._bytes.first
+        if is_ext_address(address):
+            keep = self._bytes.keep_from(address - _ADDRESS_BASE)
+        return keep, self._bytes.paths_before(keep)
+
+    def drop_files(self, keep: int) -> None:
+        """Forget the files before the one that begins at `keep`."""
+        self._bytes.drop_before(keep)
+
+    def hold(self, *, held: bool) -> None:
+        """Leave writing to the thread; see `QueueFiles.is_held`."""
+        self._bytes.is_held = held
 
     def delete(self) -> list[Path]:
         """Return all that must be removed to be rid of the extension, in order."""
         return self._bytes.all_paths()
+
+    def forget(self) -> None:
+        """Be empty to whoever still holds the extension, as its files are going."""
+        self._bytes.forget()
 
     def _walk(self) -> int:
         """Return the position behind the last unit; a bad size means: go on with the next file."""

@@ -75,6 +75,8 @@ class Dispatcher:
                 position = found.end
                 self.offset = file.start + position
                 if found.stop is Stop.BLANK:
+                    if stop < self._log.file_bytes:
+                        return  # a slave has only a part of it yet
                     self.offset = file.start + self._log.file_bytes
                     break
                 if found.stop is Stop.INCOMPLETE:

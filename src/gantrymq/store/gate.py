@@ -67,8 +67,9 @@ class _Side:
 _WEIGHT: Final = {
     PutStatus.PUT_OK: 0,
     PutStatus.FLUSH_DISK_TIMEOUT: 1,
-    PutStatus.FLUSH_SLAVE_TIMEOUT: 2,
-    PutStatus.UNKNOWN_ERROR: 3,
+    PutStatus.SLAVE_NOT_AVAILABLE: 2,
+    PutStatus.FLUSH_SLAVE_TIMEOUT: 3,
+    PutStatus.UNKNOWN_ERROR: 4,
 }
 """Which status a waiter leaves with when the two sides differ: the replica's wins."""
 
@@ -90,6 +91,11 @@ class DurabilityGate:
         self._disk = _Side(PutStatus.FLUSH_DISK_TIMEOUT)
         self._replica = _Side(PutStatus.FLUSH_SLAVE_TIMEOUT)
         self._failure: str | None = None
+
+    def change_timeouts(self, flush_timeout: float, replica_timeout: float) -> None:
+        """Let replies wait for so many seconds from now on; those that wait keep their time."""
+        self._flush_timeout = flush_timeout
+        self._replica_timeout = replica_timeout
 
     @property
     def flushed_offset(self) -> int:
@@ -113,8 +119,13 @@ class DurabilityGate:
         *,
         flush_offset: int = NOT_NEEDED,
         replica_offset: int = NOT_NEEDED,
+        outcome: PutStatus = PutStatus.PUT_OK,
     ) -> None:
-        """Call `let_out` once, at once if nothing is missing, with how it went."""
+        """Call `let_out` once, at once if nothing is missing, with how it went.
+
+        `outcome` is what is known already: SLAVE_NOT_AVAILABLE where there is none to wait for. The
+        disk is waited for all the same, as Apache does.
+        """
         if self._failure is not None:
             let_out(PutStatus.UNKNOWN_ERROR)
             return
@@ -122,7 +133,7 @@ class DurabilityGate:
         waiter.missing = 1
         self._disk.add(flush_offset, now + self._flush_timeout, waiter)
         self._replica.add(replica_offset, now + self._replica_timeout, waiter)
-        _settle(waiter, PutStatus.PUT_OK)
+        _settle(waiter, outcome)
 
     def flushed(self, offset: int) -> None:
         """Note that the log is on the disk up to `offset`; a shut gate stays shut."""

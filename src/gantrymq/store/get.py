@@ -1,8 +1,10 @@
 """Reading a queue: from an offset, as many messages as fit, those that a filter lets through.
 
 The rules (which status, which next offset, when a batch is full, what counts as cold) are those of
-DefaultMessageStore.getMessage, so that every client sees what it expects. Messages are returned as
-slices of the mapped log: nothing is copied.
+DefaultMessageStore.getMessage, so that every client sees what it expects. `QueueReader.read` reads
+at once, slices of the mapped log: nothing is copied, but a page that is not in memory is waited
+for. `cold_read.py` reads the same way without ever waiting: it puts another `LogView` in the log's
+place.
 """
 
 from __future__ import annotations
@@ -16,13 +18,14 @@ from gantrymq.store.status import GetStatus
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gantrymq.store.commit_log import CommitLog
     from gantrymq.store.consume_queue import ConsumeQueue
     from gantrymq.store.settings import TransferSettings
 
 _UNIT: Final = struct.Struct(">qiq")
 SCAN_BYTES_MIN: Final = 16000
 """Bytes of units that one read looks at, at least."""
+SCAN_BYTES_MAX: Final = 80000
+"""And at most, whatever a client asks for; it goes on from the next offset."""
 
 
 class TransferLimits(NamedTuple):
@@ -48,7 +51,11 @@ def limits_of(settings: TransferSettings, memory_bytes: int) -> TransferLimits:
 
 
 class Filter(Protocol):
-    """Decides which messages of a queue a reader gets."""
+    """Decides which messages of a queue a reader gets.
+
+    It may be asked on a thread, while its owner does other things: it must not change by itself,
+    nor be changed while a read is under way.
+    """
 
     def by_unit(self, unit: QueueUnit) -> bool:
         """Look at a queue entry; True when only the message itself can tell."""
@@ -71,77 +78,162 @@ class Found(NamedTuple):
     from_slave: bool = False
     """The reader is so far behind that it should read from a slave."""
     behind_bytes: int = 0
+    trouble: str = ""
+    """Why nothing was read although there may be something; the reader should come again."""
+    packed: int = 0
+    """Messages that lie behind one another in a single element of `records`; 0: one in each."""
+
+    @property
+    def messages(self) -> int:
+        """Return how many messages were found."""
+        return self.packed or len(self.records)
+
+
+class LogView(Protocol):
+    """The log as one read sees it."""
+
+    @property
+    def file_bytes(self) -> int:
+        """Return the length of a file."""
+        ...
+
+    @property
+    def committed_offset(self) -> int:
+        """Return the log offset up to which there is anything to read."""
+        ...
+
+    def read(self, log_offset: int, count: int) -> memoryview | None:
+        """Return bytes of the log; None if they are not there.
+
+        Raises:
+            NotNow: reading on must be done elsewhere.
+            EnoughRead: this read has looked at as much as one may.
+        """
+        ...
+
+
+class NotNow(Exception):
+    """The message must be waited for, or too many were looked at: go on at `next_offset`."""
+
+    next_offset: int = 0
+
+
+class EnoughRead(Exception):
+    """A read ends here, with what it has."""
+
+
+class Question(NamedTuple):
+    """What a reader asks, and the queue's answer to it: the units from `offset` on."""
+
+    units: bytes
+    offset: int
+    count_max: int
+    choose: Filter | None
+    min_offset: int
+    max_offset: int
 
 
 class QueueReader:
     """Reads messages out of the log by way of a queue; owned by the task that owns the log."""
 
-    def __init__(self, log: CommitLog, limits: TransferLimits) -> None:
+    def __init__(self, log: LogView, limits: TransferLimits, *, corrects: bool = True) -> None:
+        """Without `corrects` a reader outside of a queue is not sent anywhere else.
+
+        That is a slave's way: its queues may be behind those of the master, whose offsets count.
+        """
         self._log = log
-        self._limits = limits
+        self.limits = limits
+        self._corrects = corrects
 
     def read(
         self, queue: ConsumeQueue | None, offset: int, count_max: int, choose: Filter | None
     ) -> Found:
-        """Return messages from `offset` on."""
+        """Return messages from `offset` on, waiting for those that are not in memory."""
+        asked = self.ask(queue, offset, count_max, choose)
+        return asked if isinstance(asked, Found) else collect(self._log, self.limits, asked)
+
+    def ask(
+        self, queue: ConsumeQueue | None, offset: int, count_max: int, choose: Filter | None
+    ) -> Found | Question:
+        """Return what there is to look at, or the answer if there is nothing."""
         if queue is None:
             # An empty queue to whoever asks: Apache makes one when it looks for it.
-            return Found(GetStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0, [])
+            return self._corrected(Found(GetStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0, []), offset)
         least, most = queue.min_offset, queue.max_offset
         outside = _outside(offset, least, most)
         if outside is not None:
-            return outside
-        units = queue.read(offset, max(SCAN_BYTES_MIN, count_max * UNIT_BYTES) // UNIT_BYTES)
+            return self._corrected(outside, offset)
+        scan_bytes = min(max(SCAN_BYTES_MIN, count_max * UNIT_BYTES), SCAN_BYTES_MAX)
+        units = queue.read(offset, scan_bytes // UNIT_BYTES)
         if not units:
-            return Found(
-                GetStatus.OFFSET_FOUND_NULL, queue.next_file_offset(offset), least, most, []
+            behind = queue.next_file_offset(offset)
+            return self._corrected(
+                Found(GetStatus.OFFSET_FOUND_NULL, behind, least, most, []), offset
             )
-        return self._collect(units, offset, count_max, choose, least, most)
+        return Question(units, offset, count_max, choose, least, most)
 
-    def _collect(
-        self,
-        raw: bytes,
-        offset: int,
-        count_max: int,
-        choose: Filter | None,
-        least: int,
-        most: int,
-    ) -> Found:
-        batch = _Batch(self._log, self._limits, count_max)
-        status = GetStatus.NO_MESSAGE_IN_QUEUE
-        scanned = 0
-        for unit in units_of(raw):
-            if unit.size == PRE_BLANK_SIZE:
-                scanned += 1
-                continue
-            if batch.is_full_for(unit):
-                break
+    def is_hot(self, queue: ConsumeQueue, offset: int) -> bool:
+        """Tell whether the message of an offset counts as in memory; one that is not there does."""
+        unit = queue.unit(offset)
+        if unit is None or unit.size == PRE_BLANK_SIZE or self.limits.hot_bytes == 0:
+            return True
+        return self._log.committed_offset - unit.log_offset <= self.limits.hot_bytes
+
+    def _corrected(self, found: Found, offset: int) -> Found:
+        return found if self._corrects else found._replace(next_offset=offset)
+
+
+def collect(log: LogView, limits: TransferLimits, asked: Question) -> Found:
+    """Go over the units and return the messages that fit.
+
+    Raises:
+        NotNow: the first message that would be returned cannot be read here.
+    """
+    batch = _Batch(log, limits, asked.count_max)
+    choose = asked.choose
+    status = GetStatus.NO_MESSAGE_IN_QUEUE
+    scanned = 0
+    for unit in units_of(asked.units):
+        if unit.size == PRE_BLANK_SIZE:
             scanned += 1
-            if batch.is_gone(unit):
-                continue
-            if choose is not None and not choose.by_unit(unit):
-                status = status if batch.records else GetStatus.NO_MATCHED_MESSAGE
-                continue
+            continue
+        if batch.is_full_for(unit):
+            break
+        if batch.is_gone(unit):
+            scanned += 1
+            continue
+        if choose is not None and not choose.by_unit(unit):
+            scanned += 1
+            status = status if batch.records else GetStatus.NO_MATCHED_MESSAGE
+            continue
+        try:
             record = batch.find(unit)
-            if record is None:
-                status = status if batch.records else GetStatus.MESSAGE_WAS_REMOVING
-                continue
-            if choose is not None and not choose.by_record(record):
-                status = status if batch.records else GetStatus.NO_MATCHED_MESSAGE
-                continue
+        except NotNow as turn:
+            if batch.records:
+                break  # what is here is not kept waiting
+            turn.next_offset = asked.offset + scanned
+            raise
+        except EnoughRead:
+            break
+        scanned += 1
+        if record is None:
+            status = status if batch.records else GetStatus.MESSAGE_WAS_REMOVING
+        elif choose is not None and not choose.by_record(record):
+            status = status if batch.records else GetStatus.NO_MATCHED_MESSAGE
+        else:
             batch.add(record)
             status = GetStatus.FOUND
-        behind = self._log.committed_offset - batch.last_log_offset
-        return Found(
-            status,
-            offset + scanned,
-            least,
-            most,
-            batch.records,
-            batch.record_bytes,
-            batch.last_log_offset > 0 and behind > self._limits.hot_bytes > 0,
-            behind,
-        )
+    behind = log.committed_offset - batch.last_log_offset
+    return Found(
+        status,
+        asked.offset + scanned,
+        asked.min_offset,
+        asked.max_offset,
+        batch.records,
+        batch.record_bytes,
+        batch.last_log_offset > 0 and behind > limits.hot_bytes > 0,
+        behind,
+    )
 
 
 def _outside(offset: int, least: int, most: int) -> Found | None:
@@ -160,11 +252,23 @@ def _outside(offset: int, least: int, most: int) -> Found | None:
 class _Batch:
     """The messages collected for one read."""
 
-    def __init__(self, log: CommitLog, limits: TransferLimits, count_max: int) -> None:
+    __slots__ = (
+        "_committed",
+        "_count_max",
+        "_gone_below",
+        "_limits",
+        "_log",
+        "last_log_offset",
+        "record_bytes",
+        "records",
+    )
+
+    def __init__(self, log: LogView, limits: TransferLimits, count_max: int) -> None:
         self.records: list[memoryview] = []
         self.record_bytes = 0
         self.last_log_offset = 0
         self._log = log
+        self._committed = log.committed_offset
         self._limits = limits
         self._count_max = count_max
         self._gone_below = 0
@@ -177,7 +281,7 @@ class _Batch:
         if count >= self._count_max:
             return True
         limits = self._limits
-        if self._log.committed_offset - unit.log_offset > limits.hot_bytes > 0:
+        if self._committed - unit.log_offset > limits.hot_bytes > 0:
             bytes_max, counted = limits.disk_bytes, limits.disk_count
         else:
             bytes_max, counted = limits.memory_bytes, limits.memory_count

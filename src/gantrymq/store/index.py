@@ -228,15 +228,20 @@ class Index:
             self._is_cut_short = True
         return paths
 
-    def expire_before(self, log_min_offset: int) -> list[Path]:
-        """Forget the files that only know of messages the log no longer has; never the last one.
+    def expired(self, log_min_offset: int) -> list[IndexFile]:
+        """Return the files that only know of messages the log no longer has, oldest first.
 
-        Returns them for removal, oldest first.
+        Never the last one, and none that `take_full` has yet to hand out.
         """
-        last = self._list[-1:]
-        return self._drop(
-            lambda file: file not in last and file.header.end_log_offset < log_min_offset
-        )
+        return [
+            file
+            for file in self._list[:-1]
+            if file.header.end_log_offset < log_min_offset and file not in self._full
+        ]
+
+    def forget(self, file: IndexFile) -> None:
+        """Forget a file that was removed; it is not closed."""
+        self._list = [one for one in self._list if one is not file]
 
     def delete(self) -> list[Path]:
         """Forget all files; return them for removal."""

@@ -2,6 +2,9 @@
 
 A pid in a file of our own would be in the way of nobody, but a broker that died would leave a lie
 behind. The kernel knows the process that holds a record lock, ours or a Java broker's.
+
+Asking opens the file, and a process that closes any handle of a file loses its record locks on it.
+So what this process holds itself is not asked for but remembered (`held_here`).
 """
 
 from __future__ import annotations
@@ -17,6 +20,9 @@ from typing import Final, NamedTuple
 COMMAND_MAX: Final = 160
 _FLOCK: Final = struct.Struct("hhqqi4x")
 """Linux: type, whence, start, length, pid."""
+
+held_here: Final[set[Path]] = set()
+"""The lock file of each store that this process has open on the machine's disk, resolved."""
 
 
 class Holder(NamedTuple):
@@ -34,13 +40,17 @@ class Holder(NamedTuple):
 def holder_of(path: Path) -> Holder | None:
     """Return the process that holds the lock on byte 0 of a file, if this machine can tell.
 
-    Never ask about a lock of this very process: closing the file would let it go.
+    The file is opened for reading, as on a disk that cannot be written to: nothing is locked, and
+    Linux tells of a lock whatever the handle may be used for.
     """
     if not sys.platform.startswith("linux"):
         return None
+    if path.resolve() in held_here:
+        return Holder(os.getpid(), _command(os.getpid()))
     with suppress(OSError):
-        handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
+            # Whoever holds any lock is in the way of an exclusive one.
             wish = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
             kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(handle, fcntl.F_GETLK, wish))
         finally:

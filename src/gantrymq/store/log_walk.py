@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gantrymq.kernel import Dispatch, Stop, kernel
 from gantrymq.store.checkpoint import load_checkpoint
+from gantrymq.store.log_directories import log_directories
 from gantrymq.store.process_lock import was_aborted
 from gantrymq.store.recovery import LogRecovery
 
@@ -91,8 +92,8 @@ def log_spans(settings: StoreSettings, files: Files) -> Iterator[Span]:
     Raises:
         StoreDamaged: the files are not what the settings say.
     """
-    root, directory = settings.paths.root, settings.paths.commit_log[0]
-    recovery = LogRecovery(directory, settings.files.commit_log_bytes, files)
+    root, directories = settings.paths.root, log_directories(settings.paths)
+    recovery = LogRecovery(directories, settings.files.commit_log_bytes, files)
     first = recovery.clean_start()
     if was_aborted(files, root):
         first = recovery.crash_start(load_checkpoint(files, root / "checkpoint").min_timestamp)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from gantrymq.store.files import Region
 
 PAGE_BYTES: Final = 4096
+_HEAD_BYTES: Final = 8
+"""Length and magic of a record: without them there is none."""
 
 
 def is_due(position: int, done: int, size: int, least_pages: int) -> bool:
@@ -92,7 +94,10 @@ class MappedFile:
         if self._transient is None:
             return 0
         begin, end = self.committed, self.wrote
-        self._region.buffer[begin:end] = self._transient[begin:end]
+        # Its first magic last: a kill in between leaves none of it, not a record without its end.
+        head = min(begin + _HEAD_BYTES, end)
+        self._region.buffer[head:end] = self._transient[head:end]
+        self._region.buffer[begin:head] = self._transient[begin:head]
         self.committed = end
         return end - begin
 

@@ -19,15 +19,17 @@ from gantrymq.errors import InvalidValue
 from gantrymq.store.allocation import LogFiles
 from gantrymq.store.appending import Appender, PutRules
 from gantrymq.store.checkpoint import load_checkpoint
+from gantrymq.store.cleaning import CleanedParts, StoreCleaner
 from gantrymq.store.commit_log import CommitLog
 from gantrymq.store.dispatch import Dispatcher
 from gantrymq.store.errors import StoreDamaged
 from gantrymq.store.failed_disk import leave_mark
 from gantrymq.store.flush import LogFlush
 from gantrymq.store.gate import NOT_NEEDED, DurabilityGate
-from gantrymq.store.get import Filter, Found, QueueReader, limits_of
+from gantrymq.store.get import Filter, Found, limits_of
 from gantrymq.store.identity import Identity, send_lane
 from gantrymq.store.index import Index
+from gantrymq.store.log_directories import log_directories
 from gantrymq.store.opening import StoreParts, make_directories, open_parts
 from gantrymq.store.page_cache import PageCacheWatch
 from gantrymq.store.process_lock import ProcessLock, mark_stopped
@@ -35,6 +37,8 @@ from gantrymq.store.put import NewMessage, Stored, Writability
 from gantrymq.store.queue_offsets import QueueOffsets
 from gantrymq.store.queue_saving import NO_SPACE, QueueSaver, SavedParts, Trouble
 from gantrymq.store.queue_table import QueueTable
+from gantrymq.store.reading import StoreReading, reading_of
+from gantrymq.store.replicas import NoReplicas, Replicas
 from gantrymq.store.settings import BrokerRole, FlushDiskType
 from gantrymq.store.status import PutStatus
 from gantrymq.store.transient_pool import pool_of
@@ -68,7 +72,10 @@ class MessageStore:
         arrived: Callable[[QueueRun], None] = lambda _run: None,
         memory_bytes: int = 0,
     ) -> None:
-        """Join the parts; `memory_bytes` is the machine's RAM, which decides what counts as hot."""
+        """Join the parts; `memory_bytes` is the machine's RAM, which decides what counts as hot.
+
+        A SYNC_MASTER needs `replicas` set before it takes messages, or none of them has a slave.
+        """
         self._settings = settings
         self._files = files
         self._clock = clock
@@ -77,8 +84,11 @@ class MessageStore:
         self._lock: ProcessLock | None = None
         self._saver: QueueSaver | None = None
         self._is_sync = settings.flush.disk_type is FlushDiskType.SYNC_FLUSH
+        role = settings.replication.role
+        self._is_sync_master = role is BrokerRole.SYNC_MASTER
+        self.replicas: Replicas = NoReplicas()
         self.writability = Writability()
-        self.writability.is_slave = settings.replication.role is BrokerRole.SLAVE
+        self.writability.is_slave = role is BrokerRole.SLAVE
         self.page_cache = PageCacheWatch(clock, settings.put.busy_ms)
         self.gate = DurabilityGate(
             settings.flush.sync_timeout_ms / 1000, settings.replication.slave_timeout_ms / 1000
@@ -86,15 +96,15 @@ class MessageStore:
         lane = send_lane(identity, settings.put.body_bytes_max)
         sizes = settings.files
         self.pool = pool_of(settings)
-        self._log_files = LogFiles(
-            settings.paths.commit_log[0],
+        self.log_files = LogFiles(
+            log_directories(settings.paths),
             sizes.commit_log_bytes,
             files,
             workers.allocation,
-            warm=settings.warm_up.enabled,
+            warm_step=settings.warm_up.step_bytes,
             pool=self.pool,
         )
-        self.log = CommitLog(self._log_files, lane, clock)
+        self.log = CommitLog(self.log_files, lane, clock)
         self.queues = QueueTable(
             self._root,
             sizes.consume_queue_bytes,
@@ -114,7 +124,13 @@ class MessageStore:
             self.log, workers.log_flush, self._flushed, self._disk_failed, self._spoiled
         )
         self.offsets = QueueOffsets(lane, self.queues)
-        self._appender = Appender(
+        self._appender = self._make_appender(identity)
+        self.reads = self._make_reads(memory_bytes)
+        self.cleaner = StoreCleaner(settings, self._cleaned_parts(), workers.queue_flush)
+
+    def _make_appender(self, identity: Identity) -> Appender:
+        settings = self._settings
+        return Appender(
             self.log,
             self.offsets,
             self.writability,
@@ -125,12 +141,49 @@ class MessageStore:
                 identity.store_host,
             ),
         )
-        self._reader = QueueReader(self.log, limits_of(settings.transfer, memory_bytes))
+
+    def _make_reads(self, memory_bytes: int) -> StoreReading:
+        transfer = self._settings.transfer
+        return reading_of(
+            self.log,
+            self.queues,
+            self.index,
+            lambda: self._dispatcher.offset,
+            self._files,
+            self._workers.cold_read,
+            limits_of(transfer, memory_bytes),
+            self._clock,
+            corrects=not self.writability.is_slave or transfer.checks_offset_in_slave,
+        )
+
+    def _cleaned_parts(self) -> CleanedParts:
+        return CleanedParts(
+            files=self._files,
+            clock=self._clock,
+            log=self.log,
+            log_files=self.log_files,
+            flush=self.flush,
+            queues=self.queues,
+            index=self.index,
+            writability=self.writability,
+            dispatched=lambda: self._dispatcher.offset,
+            saver=lambda: self._saver if self.gate.failure is None else None,
+            save=lambda: self.flush_queues(thorough=True),
+            failed=self._disk_failed,
+        )
 
     # -- start and stop -------------------------------------------------------------------------
 
-    def open(self, pid: int, progress: Callable[[int], None] | None = None) -> RecoveryReport:
+    def open(
+        self,
+        pid: int,
+        progress: Callable[[int], None] | None = None,
+        *,
+        is_reader: bool = False,
+    ) -> RecoveryReport:
         """Take the lock, recover, and take writes from now on.
+
+        Who only reads has no use for a log file made ahead.
 
         Raises:
             StoreLocked: another process has the store open.
@@ -140,7 +193,13 @@ class MessageStore:
         paths = self._settings.paths
         make_directories(
             self._files,
-            [self._root, *paths.commit_log, paths.consume_queue, paths.index, paths.config],
+            [
+                self._root,
+                *log_directories(paths).writable,
+                paths.consume_queue,
+                paths.index,
+                paths.config,
+            ],
         )
         self._lock = ProcessLock(self._files, self._root)
         try:
@@ -157,6 +216,8 @@ class MessageStore:
         self.flush.recovered(self.log.wrote_offset)
         self.gate.flushed(self.log.wrote_offset)
         self.writability.is_open = True
+        if not is_reader:
+            self.log.prepare()
         return report
 
     def _parts(self, pid: int) -> StoreParts:
@@ -165,7 +226,7 @@ class MessageStore:
             self._files,
             self._clock,
             self._root,
-            settings.paths.commit_log[0],
+            log_directories(settings.paths),
             self.log,
             self.queues,
             self.index,
@@ -187,9 +248,11 @@ class MessageStore:
         if saver is None:
             return False
         self.writability.is_open = False
+        self.cleaner.stop()
+        self.reads.close()
         try:
             clean = self._finish(saver)
-            self._log_files.close()
+            self.log_files.close()
             self._workers.allocation.close()
             if clean:
                 mark_stopped(self._files, self._root)
@@ -210,6 +273,7 @@ class MessageStore:
         self.gate.expire(float("inf"))
         self._workers.queue_flush.close()
         saver.finish()
+        self.cleaner.topics.finish()
         return (
             self.gate.failure is None
             and self._dispatcher.offset == self.log.committed_offset
@@ -233,6 +297,19 @@ class MessageStore:
     def close_topic(self, topic: str) -> None:
         """Take ordinary sends for a topic no longer."""
         self.offsets.close_topic(topic)
+
+    def delete_topic(self, topic: str) -> None:
+        """Remove the queues of a topic; see `topic_cleaning.py`."""
+        self.offsets.forget_topic(topic)
+        self.cleaner.topics.delete(topic)
+
+    def delete_expired(self) -> None:
+        """Delete expired log files at the next looks of the cleaner, whatever the hour."""
+        self.cleaner.order()
+
+    def take_counts(self) -> list[tuple[bytes, int, int]]:
+        """Return (topic, messages, bytes) of the ordinary sends since the last call."""
+        return self.offsets.take_counts()
 
     # -- put ------------------------------------------------------------------------------------
 
@@ -263,13 +340,41 @@ class MessageStore:
             self._appended()
         return stored
 
+    def append_replica(self, log_offset: int, data: Buffer) -> None:
+        """Store bytes of the master's log on a slave, where the master has them.
+
+        They may end in the middle of a record; what is whole becomes readable, at once or when it
+        is forced, as the slave's own `flushDiskType` says. No bytes are a heartbeat: an empty log
+        begins there.
+
+        Raises:
+            StoreNotWritable: not a slave, not open, or its disk has failed.
+            InvalidValue: not where the log ends, or across the end of a file; nothing was stored.
+            FileNotMade: the next log file could not be made.
+        """
+        self._appender.append_replica(log_offset, data)
+        self._appended()
+
     def hold(self, end: int, let_out: Callable[[PutStatus], None], *, waits: bool = True) -> None:
         """Call `let_out` when the log is safe up to `end`, as the settings ask for it.
 
-        Without `waits` (WAIT=false) it is called at once; the log is forced all the same.
+        Without `waits` (WAIT=false) it is called at once; the log is forced all the same. A
+        SYNC_MASTER also waits for a slave (`gate.replicated`) if `replicas` has one to wait for.
         """
         flush_offset = end if self._is_sync and waits else NOT_NEEDED
-        self.gate.hold(let_out, self._clock.monotonic(), flush_offset=flush_offset)
+        replica_offset, outcome = NOT_NEEDED, PutStatus.PUT_OK
+        if self._is_sync_master and waits:
+            if self.replicas.is_available(end):
+                replica_offset = end
+            else:
+                outcome = PutStatus.SLAVE_NOT_AVAILABLE
+        self.gate.hold(
+            let_out,
+            self._clock.monotonic(),
+            flush_offset=flush_offset,
+            replica_offset=replica_offset,
+            outcome=outcome,
+        )
 
     def _appended(self) -> None:
         """See to what was appended: SYNC_FLUSH forces it first, otherwise it is readable now."""
@@ -327,13 +432,39 @@ class MessageStore:
     def get(
         self, topic: str, queue_id: int, offset: int, count_max: int, choose: Filter | None = None
     ) -> Found:
-        """Return messages of a queue from an offset on."""
-        return self._reader.read(self.queues.find(topic, queue_id), offset, count_max, choose)
+        """Return messages of a queue from an offset on; may wait for the disk."""
+        return self.reads.get(topic, queue_id, offset, count_max, choose)
+
+    def begin_get(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        count_max: int,
+        choose: Filter | None,
+        done: Callable[[Found], None],
+    ) -> None:
+        """Call `done` with messages of a queue, now or later; see `StoreReading.begin_get`."""
+        self.reads.begin_get(topic, queue_id, offset, count_max, choose, done)
 
     @property
     def dispatched_offset(self) -> int:
         """Return how far the log has been dispatched: nothing behind it may be shown to anybody."""
         return self._dispatcher.offset
+
+    # -- settings that change while it is open ---------------------------------------------------
+
+    def change_settings(self, settings: StoreSettings) -> None:
+        """Go on with other live settings, as `changed_settings` has made them.
+
+        What was built into lane, reader and index at the start holds until the next one.
+        """
+        self._settings = settings
+        self.cleaner.settings = settings
+        self.page_cache.slow_ms = settings.put.busy_ms
+        self.gate.change_timeouts(
+            settings.flush.sync_timeout_ms / 1000, settings.replication.slave_timeout_ms / 1000
+        )
 
     # -- what timers ask for; see `timers.py` ----------------------------------------------------
 

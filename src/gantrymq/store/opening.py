@@ -13,6 +13,8 @@ What is done after a crash beyond what RocketMQ does:
 - The mark of a start (ROOT/abort) is left before the first change, so that a start that is
   interrupted is followed by one that looks at everything.
 - If a force had failed (`failed_disk.py`), the recovered log is written once more.
+- With a log on several disks, a store whose queues know of messages behind its last file is not
+  opened: a disk may not be mounted, and cutting the queues would lose what lies on it.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gantrymq.kernel import kernel
+from gantrymq.store.clean_walk import clean_walk
+from gantrymq.store.errors import StoreDamaged
 from gantrymq.store.failed_disk import is_marked, leave_mark, remove_mark
 from gantrymq.store.mapped_file import MappedFile
 from gantrymq.store.process_lock import mark_running, was_aborted
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
     from gantrymq.store.dispatch import Dispatcher
     from gantrymq.store.files import Files
     from gantrymq.store.index import Index
+    from gantrymq.store.log_directories import LogDirectories
     from gantrymq.store.queue_table import QueueTable
 
 
@@ -46,7 +51,7 @@ class StoreParts:
     files: Files
     clock: Clock
     root: Path
-    log_directory: Path
+    log_directories: LogDirectories
     log: CommitLog
     queues: QueueTable
     index: Index | None
@@ -71,10 +76,11 @@ def open_parts(parts: StoreParts, progress: Callable[[int], None] | None = None)
     """Recover a store, cut its log and load everything from it."""
     began = parts.clock.monotonic()
     clean = not was_aborted(parts.files, parts.root)
-    recovery = LogRecovery(parts.log_directory, parts.log.file_bytes, parts.files)
+    recovery = LogRecovery(parts.log_directories, parts.log.file_bytes, parts.files)
     parts.queues.load(after_crash=not clean)
     mark_running(parts.files, parts.root, parts.pid)
     parts.queues.recover()
+    _check_disks(parts, recovery)
     if parts.queues.log_end_max == 0 and recovery.starts and parts.checkpoint.queues_ms:
         # They are to be built from the first file on, also if this attempt is cut short.
         parts.checkpoint.queues_ms = 0
@@ -82,7 +88,8 @@ def open_parts(parts: StoreParts, progress: Callable[[int], None] | None = None)
     if parts.index is not None:
         parts.index.load(None if clean else parts.checkpoint.index_ms)
     end = _walk(parts, recovery, progress, clean=clean)
-    dropped, wiped = recovery.cut(end.offset)
+    is_spoiled = is_marked(parts.files, parts.root)
+    dropped, wiped = recovery.cut(end.offset, trusts_zeros=not is_spoiled)
     if parts.queues.log_end_max > end.offset or not recovery.starts:
         parts.queues.truncate_to(end.offset)
     _load_log(parts, recovery, end)
@@ -92,12 +99,23 @@ def open_parts(parts: StoreParts, progress: Callable[[int], None] | None = None)
     parts.queues.correct_min_offsets(log_min)
     dispatched_from = _dispatch_rest(parts, end, clean=clean)
     _save_queues(parts)
-    if is_marked(parts.files, parts.root):
+    if is_spoiled:
         remove_mark(parts.files, parts.root)
     seconds = parts.clock.monotonic() - began
     return RecoveryReport(
         clean, log_min, end, dropped, wiped, len(parts.queues), dispatched_from, seconds
     )
+
+
+def _check_disks(parts: StoreParts, recovery: LogRecovery) -> None:
+    """See that no disk of several is missing with the end of the log."""
+    known, end = parts.queues.log_end_max, recovery.files_end
+    if len(parts.log_directories.all) > 1 and known > end:
+        raise StoreDamaged(
+            f"the files of the log end at {end}, and the consume queues know of messages up to "
+            f"{known}; is a disk of storePathCommitLog not mounted? If those files are lost for "
+            f"good, move {parts.root / 'consumequeue'} elsewhere: it is built again"
+        )
 
 
 def _walk(
@@ -107,6 +125,9 @@ def _walk(
     *,
     clean: bool,
 ) -> LogEnd:
+    if clean and not is_marked(parts.files, parts.root):
+        known = parts.queues.log_end_max
+        return clean_walk(recovery, known, verify_crc=parts.verify_crc, progress=progress)
     if clean:
         return recovery.walk(recovery.clean_start(), verify_crc=parts.verify_crc, progress=progress)
     checkpoint = parts.checkpoint
@@ -132,7 +153,8 @@ def _load_log(parts: StoreParts, recovery: LogRecovery, end: LogEnd) -> None:
         recovery.rewrite(end.began_at, end.offset)
     files: list[MappedFile] = []
     for start in recovery.starts:
-        file = MappedFile(start, parts.files.open(recovery.path(start)))
+        writable = not recovery.is_read_only(start)
+        file = MappedFile(start, parts.files.open(recovery.path(start), writable=writable))
         file.recovered(min(file.size, max(0, end.offset - start)))
         if start + file.size > end.began_at:
             _force(parts, file)

@@ -3,8 +3,9 @@
 The lock is a POSIX record lock on byte 0, as a Java broker takes it, so that either keeps the other
 out; the file holds the text `lock`, as there. Two properties of such locks shape this module:
 
-- closing *any* handle of the file lets the lock go. So the text is looked at and written before
-  the lock is taken, and nobody opens the file while it is held;
+- closing *any* handle of the file lets the lock go. So the text is written before the lock is
+  taken, and nobody opens the file while it is held: not even a reader of the store within the same
+  process, which comes by here too. Only the file's length is asked for;
 - a process does not lock itself out. So the stores that are open here are remembered by name.
 
 ROOT/abort is there from the first change of a start to the end of a clean stop. RocketMQ 4.9 asks
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from gantrymq.store.errors import StoreLocked
 from gantrymq.store.files import OsFiles
-from gantrymq.store.lock_holder import Holder, holder_of
+from gantrymq.store.lock_holder import Holder, held_here, holder_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from gantrymq.store.files import Files
 
 _TEXT: Final = b"lock"
-_open_here: Final[set[Path]] = set()
-"""The lock file of each store that this process has open on the machine's disk."""
 _guard: Final = Lock()
 
 
@@ -53,15 +52,15 @@ class ProcessLock:
         self._entry = self._path.resolve() if isinstance(files, OsFiles) else None
         self._held = -1
         with _guard:
-            if self._entry in _open_here:
+            if self._entry in held_here:
                 raise StoreLocked(f"{root} is open in this very process; close it there first")
             self._held = self._take(root, find_holder)
             if self._entry is not None:
-                _open_here.add(self._entry)
+                held_here.add(self._entry)
 
     def _take(self, root: Path, find_holder: Callable[[Path], Holder | None]) -> int:
         self._files.make_directory(root)
-        if not self._files.exists(self._path) or self._files.read(self._path) != _TEXT:
+        if not self._files.exists(self._path) or self._files.size(self._path) != len(_TEXT):
             self._files.write_at(self._path, 0, _TEXT, len(_TEXT))
             self._files.sync(self._path)
         try:
@@ -78,7 +77,7 @@ class ProcessLock:
         self._files.unlock(held)
         if self._entry is not None:
             with _guard:
-                _open_here.discard(self._entry)
+                held_here.discard(self._entry)
 
 
 def _refusal(root: Path, holder: Holder | None) -> str:

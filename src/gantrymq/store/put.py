@@ -67,9 +67,21 @@ class Stored(NamedTuple):
     topic: str = ""
     queue_id: int = 0
     queue_offset: int = 0
-    log_offset: int = 0
+    """Of the first, if there are several."""
+    log_offsets: tuple[int, ...] = ()
     end: int = 0
-    messages: int = 0
+    """Log offset behind the last of them."""
+    store_timestamp: int = 0
+
+    @property
+    def log_offset(self) -> int:
+        """Return where the first of them lies; -1 if nothing was stored."""
+        return self.log_offsets[0] if self.log_offsets else -1
+
+    @property
+    def messages(self) -> int:
+        """Return how many were stored."""
+        return len(self.log_offsets)
 
 
 class Writability:
@@ -87,6 +99,19 @@ class Writability:
     def allow(self, source: str) -> None:
         """Take back what `source` forbade."""
         self._reasons.pop(source, None)
+
+    @property
+    def replica_reason(self) -> str | None:
+        """Return why bytes of a master cannot be stored now, or None.
+
+        A slave that is short of space goes on as long as files can be made: every byte it has is a
+        byte that its master's disk need not be alone with.
+        """
+        if not self.is_open:
+            return "the store is not open"
+        if not self.is_slave:
+            return "this broker is a master; only a slave takes another broker's log"
+        return self._reasons.get("disk")
 
     @property
     def reason(self) -> str | None:

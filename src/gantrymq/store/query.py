@@ -8,7 +8,9 @@ the question is the same, so that one round gives its answers.) Two keys may hav
 message of another key is then among the answers: clients compare, as they do with Apache's broker.
 
 Bytes are returned as they lie in the log, and only if there is a record at that very offset: an id
-comes from outside, and could name any byte.
+comes from outside, and could name any byte. Nothing at or behind the limit is returned, which in a
+broker is what has been dispatched: with SYNC_FLUSH the log has messages that a power cut may still
+take back, and nobody shall have seen them.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from gantrymq.kernel import Stop, kernel
 from gantrymq.store.search import store_timestamp
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gantrymq.store.commit_log import CommitLog
     from gantrymq.store.index import Index
 
@@ -37,9 +41,13 @@ class FoundByKey(NamedTuple):
 class MessageQuery:
     """Looks messages up; owned by the task that owns the log."""
 
-    def __init__(self, log: CommitLog, index: Index | None) -> None:
+    def __init__(
+        self, log: CommitLog, index: Index | None, limit: Callable[[], int] | None = None
+    ) -> None:
+        """Show the log up to what `limit` says each time; without it, all that is committed."""
         self._log = log
         self._index = index
+        self._limit = limit
 
     def by_key(
         self, topic: str, key: str, count_max: int, begin_ms: int, end_ms: int
@@ -52,19 +60,23 @@ class MessageQuery:
             return FoundByKey([], 0, 0)
         candidates = map(self.by_log_offset, sorted(set(found.log_offsets)))
         records = [record for record in candidates if record is not None]
-        return FoundByKey(records, found.last_timestamp, found.last_log_offset)
+        last = found.last_log_offset
+        if self._limit is not None:
+            # Keys may be in the index that a full disk keeps from being dispatched altogether.
+            last = min(last, self._limit())
+        return FoundByKey(records, found.last_timestamp, last)
 
     def by_log_offset(self, log_offset: int) -> memoryview | None:
         """Return the record at a log offset, or None if there is none."""
         file = self._log.file_at(log_offset) if log_offset >= 0 else None
         if file is None:
             return None
-        position = log_offset - file.start
-        if position >= file.committed:
+        position, end = log_offset - file.start, file.committed
+        if self._limit is not None:
+            end = min(end, self._limit() - file.start)
+        if position >= end:
             return None
-        found = kernel.scan_records(
-            file.region.buffer, position, file.committed, file.start, False, 1
-        )
+        found = kernel.scan_records(file.region.buffer, position, end, file.start, False, 1)
         if found.records == 0 or found.stop not in {Stop.LIMIT, Stop.END}:
             return None
         return file.read(position, found.end - position)

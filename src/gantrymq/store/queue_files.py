@@ -23,7 +23,9 @@ carries a zero unit behind its last byte: nobody has looked at what follows it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from contextlib import suppress
+from copy import copy
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from gantrymq.errors import InvalidValue
 from gantrymq.kernel import UNIT_BYTES
@@ -71,6 +73,19 @@ def sync_out(files: Files, paths: Iterable[Path]) -> None:
             files.sync(path)
 
 
+def remove_all(files: Files, paths: Iterable[Path]) -> None:
+    """Remove files and directories in order, those that are there; may run on any thread.
+
+    Each removal is forced before the next: a power cut that brought back one of them alone would
+    leave a gap between files.
+    """
+    for path in paths:
+        with suppress(FileNotFoundError):
+            files.remove(path)
+        with suppress(FileNotFoundError):
+            files.sync_directory(path.parent)
+
+
 class QueueFiles:
     """Bytes that only grow, in files of equal size; positions count from the first byte ever."""
 
@@ -90,6 +105,8 @@ class QueueFiles:
         "_unsynced_from",
         "end",
         "first",
+        "is_held",
+        "restarts",
         "written",
     )
 
@@ -99,9 +116,13 @@ class QueueFiles:
         self._files = files
         self._tail = bytearray()
         self._named_start, self._named_path = -1, directory
+        self.is_held = False
+        """Nothing is written but by the thread: it is to remove former files of the same names."""
+        self.restarts = -1
         self._restart_at(0)
 
     def _restart_at(self, start: int) -> None:
+        self.restarts += 1
         self.first = self.end = self.written = self._tail_start = start
         self._files_end = self._named_end = start  # behind the last file made, and safely named
         self._stale_until = 0  # zeros are due from the end up to here
@@ -158,7 +179,8 @@ class QueueFiles:
     def _remove(self, paths: list[Path]) -> None:
         """Remove files, and see that a power cut does not bring back what was in them."""
         for path in reversed(paths):
-            self._files.remove(path)
+            with suppress(FileNotFoundError):  # the cleaner was first
+                self._files.remove(path)
         if paths:
             self._files.sync_directory(self._directory)
 
@@ -187,6 +209,15 @@ class QueueFiles:
             parts.append(bytes(self._tail[position - self._tail_start : stop - self._tail_start]))
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
+    def view(self) -> Self:
+        """Return what there is now, to be read by a thread while this one grows.
+
+        A read raises FileNotFoundError if its file has been removed since.
+        """
+        view = copy(self)
+        view._tail = self._tail.copy()
+        return view
+
     def _start_of(self, position: int) -> int:
         return position - position % self._file_bytes
 
@@ -209,7 +240,8 @@ class QueueFiles:
         """Add bytes at the end; write them out at once if too many wait."""
         self._tail += data
         self.end += len(data)
-        if self.end - self.written > WAITING_BYTES_MAX and self._taken is None:
+        waiting = self.end - self.written
+        if waiting > WAITING_BYTES_MAX and self._taken is None and not self.is_held:
             self.write_now()
 
     def write_now(self) -> None:
@@ -320,12 +352,25 @@ class QueueFiles:
         self._remove(self._paths(self.first, self._files_end))
         self._restart_at(self._start_of(position))
 
-    def drop_before(self, position: int) -> list[Path]:
-        """Forget the files that end at or before a position; return them for removal, in order."""
-        start = self._start_of(min(position, self.written))
-        paths = self._paths(self.first, start)
-        self.first = max(self.first, start)
-        return paths
+    def keep_from(self, position: int) -> int:
+        """Return where the first file begins that holds anything at or behind a position.
+
+        The last file that is on the disk is never passed: the queue would lose its place with it.
+        """
+        return max(self._start_of(min(position, self.written - 1)), self.first)
+
+    def paths_before(self, keep: int) -> list[Path]:
+        """Return the files before the one that begins at `keep`, in order."""
+        return self._paths(self.first, keep)
+
+    def drop_before(self, keep: int) -> None:
+        """Forget the files before the one that begins at `keep`."""
+        self.first = max(self.first, keep)
+
+    def forget(self) -> None:
+        """Be empty to whoever still holds it; the files are somebody else's business now."""
+        self.first = self._tail_start = self.end
+        self._tail.clear()
 
     def all_paths(self) -> list[Path]:
         """Return all that must be removed to be rid of it, in order: files, then the directory."""

@@ -72,3 +72,7 @@ class QueueOffsets:
         self._lane.close_topic(topic.encode())
         for key in [key for key in self._next if key[0] == topic]:
             del self._next[key]
+
+    def take_counts(self) -> list[tuple[bytes, int, int]]:
+        """Return (topic, messages, record bytes) that the lane stored since the last call."""
+        return self._lane.take_counts()

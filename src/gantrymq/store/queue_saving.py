@@ -61,6 +61,7 @@ class _Save:
 
     def __init__(self, files: Files, flush: QueueFlush, spoiled: Callable[[str], None]) -> None:
         self.flush = flush
+        self.dispatched = 0
         self.regions: list[Region] = []
         self.page: tuple[Path, bytes] | None = None
         self.is_done = False
@@ -106,6 +107,12 @@ class QueueSaver:
         self._running: _Save | None = None
         self._full: dict[Region, int] = {}
         self._stamps = 0, 0
+        self.saved_offset = parts.dispatcher.offset
+        """Log offset up to which every message is in the queues on the disk, forced."""
+
+    def is_waiting(self, region: Region) -> bool:
+        """Tell whether an index file is still to be forced, or is being forced."""
+        return region in self._full
 
     def log_forced(self, stamp_ms: int) -> None:
         """Note that every record older than a store timestamp is on the disk."""
@@ -124,10 +131,11 @@ class QueueSaver:
     def _job(self, *, thorough: bool) -> _Save:
         parts = self._parts
         # How far everything is now; while the job runs it may get further.
-        queues_ms = parts.dispatcher.last_store_timestamp
+        queues_ms, dispatched = parts.dispatcher.last_store_timestamp, parts.dispatcher.offset
         save = _Save(
             parts.files, parts.queues.begin_flush(thorough=thorough), self._trouble.spoiled
         )
+        save.dispatched = dispatched
         if not thorough:
             return save
         if parts.index is not None:
@@ -146,6 +154,8 @@ class QueueSaver:
             return  # `finish` was first
         self._running = None
         self._parts.queues.end_flush(save.flush)
+        if save.flush.thorough:
+            self.saved_offset = save.dispatched
         for region in save.regions:
             self._full.pop(region, None)
         self._trouble.no_space(None)

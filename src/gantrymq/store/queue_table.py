@@ -12,19 +12,22 @@ Owned by the task that owns the log.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gantrymq.errors import InvalidValue
 from gantrymq.model.names import check_path_safe, is_path_safe
 from gantrymq.store.consume_queue import ConsumeQueue
-from gantrymq.store.consume_queue_ext import ConsumeQueueExt, is_ext_address
-from gantrymq.store.queue_files import sync_out, write_out
+from gantrymq.store.consume_queue_ext import ConsumeQueueExt
+from gantrymq.store.queue_expiry import ExpiredFiles
+from gantrymq.store.queue_files import remove_all, sync_out, write_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from gantrymq.store.files import Files
+    from gantrymq.store.queue_expiry import QueueBegin, QueueSearch
     from gantrymq.store.queue_files import Write
 
 QUEUES_DIRECTORY: Final = "consumequeue"
@@ -62,6 +65,9 @@ class QueueTable:
         self._changed: set[ConsumeQueue] = set()
         self._unsynced: set[ConsumeQueue] = set()
         self._flushing = False
+        self._expiring: set[ConsumeQueue] = set()
+        self._leaving: Counter[str] = Counter()
+        self._left_over: dict[str, list[Path]] = {}
 
     # -- which there are -------------------------------------------------------------------------
 
@@ -117,6 +123,8 @@ class QueueTable:
         return min((queue.log_end for queue in self if queue.log_end), default=0)
 
     def _add(self, topic: str, queue_id: int) -> ConsumeQueue:
+        if topic in self._left_over:
+            self._remove_left_over(topic)
         place = f"{topic}/{queue_id}"
         queue = ConsumeQueue(
             topic,
@@ -131,6 +139,8 @@ class QueueTable:
                 self._root / EXT_DIRECTORY / place, self._ext_file_bytes, self._files
             )
         self._topics.setdefault(topic, {})[queue_id] = queue
+        if topic in self._leaving:
+            self._hold(queue, held=True)
         return queue
 
     # -- recovery --------------------------------------------------------------------------------
@@ -185,35 +195,118 @@ class QueueTable:
 
     # -- retention -------------------------------------------------------------------------------
 
+    def behind_log(self, log_min_offset: int) -> list[ConsumeQueue]:
+        """Return the queues whose min offset is too low, or that have files to be removed still."""
+        return [
+            queue
+            for queue in self
+            if not queue.knows_min(log_min_offset)
+            or queue.has_expired_files
+            or queue in self._expiring
+        ]
+
+    def search(self, queue: ConsumeQueue, log_min_offset: int) -> QueueSearch:
+        """Return what a thread needs to find where a queue begins; see `queue_expiry.py`."""
+        extension = self._extensions.get(queue)
+        ext_end = 0 if extension is None else extension.written_address
+        return queue.search(log_min_offset, ext_end)
+
+    def expire(
+        self, queue: ConsumeQueue, search: QueueSearch, found: QueueBegin
+    ) -> ExpiredFiles | None:
+        """Move the min offset of a queue; return the files that are to be removed, if any.
+
+        `drop` must follow when they are gone. Until then the queue is among those of `behind_log`.
+        """
+        if self.find(queue.topic, queue.queue_id) is not queue:
+            return None
+        if not queue.begin_at(search, found):
+            return None
+        keep, paths = queue.files_before_min()
+        ext_keep = 0
+        if extension := self._extensions.get(queue):
+            ext_keep, ext_paths = extension.files_before(found.ext_address)
+            paths += ext_paths
+        if not paths:
+            self._expiring.discard(queue)
+            return None
+        self._expiring.add(queue)
+        return ExpiredFiles(queue, paths, keep, ext_keep, search.files.restarts)
+
+    def drop(self, expired: ExpiredFiles) -> None:
+        """Forget files that have been removed."""
+        self._expiring.discard(expired.queue)
+        if expired.queue.restarts == expired.restarts:
+            expired.queue.drop_files(expired.keep)
+            if extension := self._extensions.get(expired.queue):
+                extension.drop_files(expired.ext_keep)
+
     def drop_files_before(self, log_min_offset: int) -> list[Path]:
-        """Forget all files that only tell of messages the log no longer has; return them."""
+        """Do all of it here and now, for a store that nobody else uses; return the files."""
         paths: list[Path] = []
-        for queue in self:
-            paths += queue.drop_files_before(log_min_offset)
-            queue.correct_min_offset(log_min_offset)
-            extension, first = self._extensions.get(queue), queue.unit(queue.min_offset)
-            if extension and first and is_ext_address(first.tags_code):
-                paths += extension.expire_before(first.tags_code)
+        for queue in self.behind_log(log_min_offset):
+            search = self.search(queue, log_min_offset)
+            if expired := self.expire(queue, search, search.find()):
+                self.drop(expired)
+                paths += expired.paths
         return paths
+
+    # -- deleting topics -------------------------------------------------------------------------
 
     def delete_topic(self, topic: str) -> list[Path]:
         """Forget a topic; return all that must be removed to be rid of it, in order.
 
-        The thread that flushes should remove it, behind a flush that may be under way, and the
-        topic must not be used again before that is done.
+        The thread that flushes must remove it, behind a flush that may be under way, and
+        `topic_removed` must follow. A message that comes for the topic meanwhile makes its queue
+        anew; what that has to write goes behind the removal.
         """
         paths: list[Path] = []
         for queue in self._topics.pop(topic, {}).values():
             paths += queue.delete()
+            queue.forget()
             if extension := self._extensions.pop(queue, None):
                 paths += extension.delete()
-            self._changed.discard(queue)
-            self._unsynced.discard(queue)
+                extension.forget()
+            for known in (self._changed, self._unsynced, self._expiring):
+                known.discard(queue)
         for directory in (QUEUES_DIRECTORY, EXT_DIRECTORY):
             path = self._root / directory / check_path_safe(topic)
             if any(one.parent == path for one in paths) or self._files.is_directory(path):
                 paths.append(path)
+        self._leaving[topic] += 1
         return paths
+
+    def topic_removed(self, topic: str) -> None:
+        """Note that what `delete_topic` returned is gone."""
+        self._leaving[topic] -= 1
+        if self._leaving[topic] <= 0:
+            del self._leaving[topic]
+            for queue in self.queues(topic):
+                self._hold(queue, held=False)
+
+    def removal_failed(self, topic: str, paths: list[Path]) -> None:
+        """Note that what `delete_topic` returned is still there, or some of it."""
+        self._left_over[topic] = self._left_over.get(topic, []) + paths
+        self.topic_removed(topic)
+
+    def take_left_over(self) -> dict[str, list[Path]]:
+        """Return what failed to be removed, topic by topic, for another attempt.
+
+        `topic_removed` or `removal_failed` must follow for each.
+        """
+        taken, self._left_over = self._left_over, {}
+        self._leaving.update(taken.keys())
+        return taken
+
+    def _remove_left_over(self, topic: str) -> None:
+        """Make room for a topic that comes again: its new files would be mixed with the old."""
+        remove_all(self._files, self._left_over[topic])
+        del self._left_over[topic]
+
+    def _hold(self, queue: ConsumeQueue, *, held: bool) -> None:
+        queue.hold(held=held)
+        if extension := self._extensions.get(queue):
+            extension.hold(held=held)
 
     # -- flush -----------------------------------------------------------------------------------
 

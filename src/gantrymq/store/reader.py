@@ -71,7 +71,7 @@ class StoreReader:
             _NOBODY,
             files=self.files,
             clock=clock or SystemClock(),
-            workers=Workers(inline, inline, inline),
+            workers=Workers.made(lambda _name: inline),
         )
         self._report: RecoveryReport | None = None
 
@@ -98,7 +98,7 @@ class StoreReader:
 
     def recover(self, progress: Callable[[int], None] | None = None) -> RecoveryReport:
         """Find out what a broker would serve; `open` does it."""
-        self._report = self._store.open(0, progress)
+        self._report = self._store.open(0, progress, is_reader=True)
         return self._report
 
     def __enter__(self) -> Self:

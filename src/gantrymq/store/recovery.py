@@ -1,11 +1,11 @@
 """Finding where the log really ends, and making queues and index agree with it.
 
-A clean stop leaves nothing to do but to look: the last three files are walked to find the end.
-After a crash the walk begins at the newest file whose first record is old enough to be in
-everything that the checkpoint vouches for, and every good record from there on is dispatched again;
-what a queue has already is absorbed. The first record that is not one ends the log: what lies
-behind it was never acknowledged as safe, and is cut off and wiped, so that no later walk takes it
-for data.
+A clean stop leaves nothing to do but to look: the queues know where the last message ends, and the
+walk begins a little before it (`clean_walk.py`). After a crash the walk begins at the newest file
+whose first record is old enough to be in everything that the checkpoint vouches for, and every good
+record from there on is dispatched again; what a queue has already is absorbed. The first record
+that is not one ends the log: what lies behind it was never acknowledged as safe, and is cut off and
+wiped, so that no later walk takes it for data.
 
 Nothing here changes the disk before `LogRecovery.cut`; a reader that must leave a store untouched
 stops before it.
@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gantrymq.kernel import Stop, kernel
-from gantrymq.store.file_queue import drop_unfinished, file_name, file_starts
+from gantrymq.store.file_queue import drop_unfinished, file_paths
 from gantrymq.store.torn import find_torn
 
 if TYPE_CHECKING:
@@ -25,14 +25,15 @@ if TYPE_CHECKING:
 
     from gantrymq.kernel import Dispatch
     from gantrymq.kernel.values import Scan
-    from gantrymq.store.files import Files
+    from gantrymq.store.files import Files, Region
+    from gantrymq.store.log_directories import LogDirectories
 
 CLEAN_FILES: Final = 3
-"""Files that are walked after a clean stop."""
-RECORDS_MAX: Final = 65536
-"""Records in one call of the kernel: bounds what it holds at once, and paces the progress line."""
-
-
+"""Files that are walked after a clean stop that leaves doubts."""
+RECORDS_MAX: Final = 16384
+"""Records in one call of the kernel: small ones stay in a processor's cache until dispatched."""
+AHEAD_BYTES: Final = 32 << 20
+"""What the disk is asked for while what comes before it is looked at."""
 WIPE_BYTES: Final = 1 << 20
 """Zeros written at once."""
 
@@ -77,15 +78,31 @@ class RecoveryReport(NamedTuple):
 class LogRecovery:
     """The files of a log as a crash or a clean stop left them."""
 
-    def __init__(self, directory: Path, file_bytes: int, files: Files) -> None:
-        self._directory = directory
-        self._file_bytes = file_bytes
-        self._files = files
-        self.starts = file_starts(files, directory, file_bytes)
+    def __init__(self, directories: LogDirectories, file_bytes: int, files: Files) -> None:
+        """Look at the files.
+
+        Raises:
+            StoreDamaged: they are not those of one log; see `file_paths`.
+        """
+        directories.check(files)
+        self.files = files
+        self.file_bytes = file_bytes
+        self._directories = directories
+        self._paths = file_paths(files, directories.all, file_bytes)
+        self.starts = list(self._paths)
+
+    @property
+    def files_end(self) -> int:
+        """Return the log offset behind the last file; 0 without one."""
+        return self.starts[-1] + self.file_bytes if self.starts else 0
 
     def path(self, start: int) -> Path:
         """Return where a file lies."""
-        return self._directory / file_name(start)
+        return self._paths[start]
+
+    def is_read_only(self, start: int) -> bool:
+        """Tell whether a file is never written to: the last one is, wherever it lies."""
+        return start != self.starts[-1] and self.path(start).parent in self._directories.read_only
 
     def clean_start(self) -> int:
         """Return the index of the file to begin with after a clean stop."""
@@ -94,13 +111,14 @@ class LogRecovery:
     def crash_start(self, safe_timestamp: int) -> int:
         """Return the index of the newest file whose first record everything else already knows."""
         for index in range(len(self.starts) - 1, 0, -1):
-            first = self._first_store_timestamp(self.starts[index])
+            first = self.first_store_timestamp(self.starts[index])
             if first is not None and first <= safe_timestamp:
                 return index
         return 0
 
-    def _first_store_timestamp(self, start: int) -> int | None:
-        region = self._files.open(self.path(start), writable=False)
+    def first_store_timestamp(self, start: int) -> int | None:
+        """Return when the first record of a file was stored; None if it begins with none."""
+        region = self.files.open(self.path(start), writable=False)
         try:
             found = kernel.scan_records(region.buffer, 0, region.size, start, False, 1)
             return found.first_store_timestamp if found.records else None
@@ -126,33 +144,35 @@ class LogRecovery:
         began_at = self.starts[begin] if self.starts else 0
         end = LogEnd(began_at, began_at, 0, Stop.BAD_MAGIC, 0)
         for start in self.starts[begin:]:
-            region = self._files.open(self.path(start), writable=False)
+            region = self.files.open(self.path(start), writable=False)
             try:
-                check = _Check(start, region.buffer, verify_crc, forced_until_ms)
+                check = _Check(start, region, verify_crc, forced_until_ms)
                 end = _walk_file(check, end, delays_ms, take, progress)
             finally:
                 region.close()
-            if end.stop is not Stop.BLANK and end.offset != start + self._file_bytes:
+            if end.stop is not Stop.BLANK and end.offset != start + self.file_bytes:
                 break
         return end
 
-    def cut(self, end: int) -> tuple[int, int]:
+    def cut(self, end: int, *, trusts_zeros: bool = True) -> tuple[int, int]:
         """Wipe what lies behind the end and force it; return (files dropped, bytes wiped).
 
-        Whatever moment this is interrupted at, the next recovery finds the same end.
+        Zeros are written again where they stand already only if it is not known that the disk has
+        them. Whatever moment this is interrupted at, the next recovery finds the same end.
         """
-        drop_unfinished(self._files, self._directory)
+        drop_unfinished(self.files, *self._directories.all)
         dropped = [start for start in self.starts[1:] if start >= end]
         kept = self.starts[: len(self.starts) - len(dropped)]
         for start in reversed(dropped):
             # One by one: a power cut that brought back the later one alone would leave a gap.
-            self._files.remove(self.path(start))
-            self._files.sync_directory(self._directory)
+            self.files.remove(self.path(start))
+            self.files.sync_directory(self.path(start).parent)
         wiped = 0
         if kept:
             last = self.path(kept[-1])
-            wiped = self._wipe(last, min(end - kept[-1], self._file_bytes))
-            self._files.sync(last)
+            position = min(end - kept[-1], self.file_bytes)
+            wiped = self._wipe(last, position, trusts_zeros=trusts_zeros)
+            self.files.sync(last)
         self.starts = kept
         return len(dropped), wiped
 
@@ -160,45 +180,60 @@ class LogRecovery:
         """Write the log from an offset on once more, so that its pages are dirty again."""
         for start in self.starts:
             position = max(begin - start, 0)
-            stop = min(end - start, self._file_bytes)
+            stop = min(end - start, self.file_bytes)
             while position < stop:
-                data = self._files.read_at(
+                data = self.files.read_at(
                     self.path(start), position, min(WIPE_BYTES, stop - position)
                 )
-                self._files.write_at(self.path(start), position, data, self._file_bytes)
+                self.files.write_at(self.path(start), position, data, self.file_bytes)
                 position += len(data)
 
-    def _wipe(self, path: Path, position: int) -> int:
-        """Overwrite the rest of a file with zeros; return how much of it there was."""
-        begin, end = position, self._files.data_end(path)
+    def _wipe(self, path: Path, position: int, *, trusts_zeros: bool) -> int:
+        """Overwrite the rest of a file with zeros; return how far behind the position it had any.
+
+        Most of it is zeros already, in a file that was touched ahead, and writing costs more than
+        reading.
+        """
+        begin, last, end = position, position, self.files.data_end(path)
         while position < end:
-            count = min(WIPE_BYTES, end - position)
-            self._files.write_at(path, position, bytes(count), self._file_bytes)
-            position += count
-        return max(0, end - begin)
+            data = self.files.read_at(path, position, min(WIPE_BYTES, end - position))
+            zeros = bytes(len(data))
+            if data != zeros:
+                last = position + len(data.rstrip(b"\0"))
+            if data != zeros or not trusts_zeros:
+                self.files.write_at(path, position, zeros, self.file_bytes)
+            position += len(data)
+        return last - begin
 
 
 class _Check(NamedTuple):
     """A file of the log and how closely it is looked at."""
 
     start: int
-    buffer: memoryview
+    region: Region
     verify_crc: bool
     forced_until_ms: int | None
 
     def scan(self, position: int) -> Scan:
         """Find the good records from a position on."""
-        end = len(self.buffer)
-        found = kernel.scan_records(
-            self.buffer, position, end, self.start, self.verify_crc, RECORDS_MAX
-        )
+        buffer, end = self.region.buffer, self.region.size
+        found = kernel.scan_records(buffer, position, end, self.start, self.verify_crc, RECORDS_MAX)
         if self.forced_until_ms is None or found.last_store_timestamp < self.forced_until_ms:
             return found
-        torn = find_torn(self.buffer, position, found.end, self.start)
+        torn = find_torn(buffer, position, found.end)
         if torn is None:
             return found
-        found = kernel.scan_records(self.buffer, position, torn, self.start, False, RECORDS_MAX)
+        found = kernel.scan_records(buffer, position, torn, self.start, False, RECORDS_MAX)
         return found._replace(stop=Stop.BAD_CRC)
+
+    def ask_ahead(self, position: int, asked: int) -> int:
+        """Have the disk read on before it is needed; return how far it was asked to."""
+        if position + AHEAD_BYTES <= asked or asked == self.region.size:
+            return asked
+        begin = max(position, asked)
+        end = min(begin + 2 * AHEAD_BYTES, self.region.size)
+        self.region.will_read(begin, end)
+        return end
 
 
 def _walk_file(
@@ -208,9 +243,10 @@ def _walk_file(
     take: Callable[[Dispatch], None] | None,
     progress: Callable[[int], None] | None,
 ) -> LogEnd:
-    start, buffer = check.start, check.buffer
-    position, records, stamp = 0, end.records, end.last_store_timestamp
+    start, buffer = check.start, check.region.buffer
+    position, records, stamp, asked = 0, end.records, end.last_store_timestamp, 0
     while True:
+        asked = check.ask_ahead(position, asked)
         scan = check.scan(position)
         if take is not None and scan.records:
             take(

@@ -143,6 +143,11 @@ class TopicRetention:
                 raise InvalidValue(f"topic {topic} is kept for {kept} hours; at least 1")
         self._hours = dict(hours)
 
+    @property
+    def topics(self) -> list[str]:
+        """Return the topics that have an entry."""
+        return list(self._hours)
+
     def horizon_ms(self, topic: str, now_ms: int) -> int | None:
         """Return the store timestamp before which a topic's messages are not served any more."""
         kept = self._hours.get(topic)

@@ -17,7 +17,7 @@ file although there is an exact match, or the end of the first file to any quest
 5.x, the file is chosen by the timestamp of its last message.
 
 Units that point to nothing (pre-blank ones) and to messages that the log no longer has are passed
-over.
+over. Messages at or behind the limit, which in a broker is what has been dispatched, are not there.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from gantrymq.kernel import PRE_BLANK_SIZE
 from gantrymq.store.get import units_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gantrymq.store.commit_log import CommitLog
     from gantrymq.store.consume_queue import ConsumeQueue
 
@@ -62,13 +64,32 @@ def store_timestamp(record: memoryview) -> int:
 class TimeSearch:
     """Finds offsets by time; owned by the task that owns the log."""
 
-    def __init__(self, log: CommitLog) -> None:
+    def __init__(self, log: CommitLog, limit: Callable[[], int] | None = None) -> None:
+        """Show the log up to what `limit` says each time; without it, all that is committed."""
         self._log = log
+        self._limit = limit
+
+    def max_offset(self, queue: ConsumeQueue) -> int:
+        """Return the offset behind the last message that may be shown."""
+        limit = None if self._limit is None else self._limit()
+        if limit is None or queue.log_end <= limit:
+            return queue.max_offset
+        low, stop = queue.min_offset, queue.max_offset
+        while low < stop:
+            middle = (low + stop) // 2
+            unit = queue.unit(self._first_unit(queue, middle, stop))
+            if unit is None or unit.log_offset + unit.size > limit:
+                stop = middle
+            else:
+                low = middle + 1
+        return low
 
     def stored_at(self, queue: ConsumeQueue, offset: int) -> int | None:
         """Return when the message of an offset was stored; None if there is no message."""
         unit = queue.unit(offset)
         if unit is None or unit.size == PRE_BLANK_SIZE:
+            return None
+        if self._limit is not None and unit.log_offset + unit.size > self._limit():
             return None
         record = self._log.read(unit.log_offset, unit.size)
         return None if record is None else store_timestamp(record)
@@ -81,8 +102,9 @@ class TimeSearch:
         self, queue: ConsumeQueue, timestamp_ms: int, boundary: Boundary = Boundary.NEARER
     ) -> int:
         """Return the offset that belongs to a moment; the next one in an empty queue."""
-        if queue.min_offset >= queue.max_offset:
-            return queue.max_offset
+        most = self.max_offset(queue)
+        if queue.min_offset >= most:
+            return most
         if boundary is Boundary.LOWER:
             return self._first_not_before(queue, timestamp_ms)
         if boundary is Boundary.UPPER:
@@ -92,7 +114,8 @@ class TimeSearch:
 
     def _first_not_before(self, queue: ConsumeQueue, timestamp_ms: int) -> int:
         """Return the first offset with a message stored at a moment or later, or the max offset."""
-        low, stop = queue.min_offset, queue.max_offset
+        low, most = queue.min_offset, self.max_offset(queue)
+        stop = most
         while low < stop:
             middle = (low + stop) // 2
             found = self._first_unit(queue, middle, stop)
@@ -100,7 +123,7 @@ class TimeSearch:
                 low = found + 1
             else:
                 stop = middle
-        return self._first_unit(queue, low, queue.max_offset)
+        return self._first_unit(queue, low, most)
 
     def _is_before(self, queue: ConsumeQueue, offset: int, timestamp_ms: int) -> bool:
         """Tell whether a message was stored before a moment; one that is gone was."""
@@ -109,8 +132,8 @@ class TimeSearch:
 
     def _file_of(self, queue: ConsumeQueue, timestamp_ms: int) -> tuple[int, int]:
         """Return (first, behind the last) offset of the file to search."""
-        units = queue.next_file_offset(0)
-        first, last = queue.min_offset // units, (queue.max_offset - 1) // units
+        units, most = queue.next_file_offset(0), self.max_offset(queue)
+        first, last = queue.min_offset // units, (most - 1) // units
         while first < last:
             middle = (first + last) // 2
             if self._is_before(queue, (middle + 1) * units - 1, timestamp_ms):
@@ -118,7 +141,7 @@ class TimeSearch:
             else:
                 last = middle
         low = max(first * units, queue.min_offset)
-        return low, min((first + 1) * units, queue.max_offset)
+        return low, min((first + 1) * units, most)
 
     def _nearer(self, queue: ConsumeQueue, low: int, stop: int, timestamp_ms: int) -> int:
         """Search as ConsumeQueue.getOffsetInQueueByTime does, in the same steps."""

@@ -224,9 +224,14 @@ class WarmUpSettings:
 
     enabled: bool = setting("warmMapedFileEnable", False, YES_NO, "touch them", live=True)
     pages_between_flushes: int = setting(
-        "flushLeastPagesWhenWarmMapedFile", 4_096, Whole(1), "with SYNC_FLUSH, force after so many",
+        "flushLeastPagesWhenWarmMapedFile", 4_096, Whole(1), "force after so many of them",
         live=True,
     )  # fmt: skip
+
+    @property
+    def step_bytes(self) -> int | None:
+        """Return after how many bytes touched a new file is forced; None if it is not touched."""
+        return self.pages_between_flushes * 4096 if self.enabled else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -44,6 +44,13 @@ class ShadowRegion:
     def sync(self) -> None:
         """Have nothing to force."""
 
+    def resident_end(self, start: int, end: int) -> int:
+        """Take all of it for resident: whoever reads here waits for nobody but itself."""
+        return end
+
+    def will_read(self, start: int, end: int) -> None:
+        """Have nothing to prepare."""
+
     def close(self) -> None:
         """Give up the view; slices that were handed out stay good."""
         with suppress(BufferError):

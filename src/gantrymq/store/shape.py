@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from gantrymq.store.errors import StoreDamaged
 from gantrymq.store.index import INDEX_DIRECTORY
 from gantrymq.store.index_file import IndexFile, index_file_bytes
+from gantrymq.store.log_directories import log_directories
 from gantrymq.store.queue_table import EXT_DIRECTORY, QUEUES_DIRECTORY
 from gantrymq.store.settings import (
     ROOT_NAME,
     FileSettings,
-    InvalidSettings,
     StoreSettings,
     read_settings,
 )
@@ -65,24 +65,22 @@ def settings_of(directory: Path, files: Files, configuration: Path | None = None
     else:
         properties = dict(SETTINGS.decode(files.read(configuration)))
         settings = read_settings(properties | {ROOT_NAME: str(directory)})
-    if len(settings.paths.commit_log) + len(settings.paths.read_only_commit_log) > 1:
-        raise InvalidSettings(
-            ["storePathCommitLog names several directories; a log in one directory can be read"]
-        )
-    if not files.is_directory(settings.paths.commit_log[0]):
-        raise StoreDamaged(
-            f"{directory} holds no store: there is no directory {settings.paths.commit_log[0]}; "
-            "give the directory that storePathRootDir names"
-        )
+    for path in log_directories(settings.paths).all:
+        if not files.is_directory(path):
+            raise StoreDamaged(
+                f"{directory} holds no store: there is no directory {path}; give the directory "
+                "that storePathRootDir names, and the configuration if the log lies elsewhere"
+            )
     return settings
 
 
 def log_range(settings: StoreSettings, files: Files) -> tuple[int, int]:
     """Return where the files of a log begin and end, going by their names: for a progress line."""
-    names = [name for name in files.names(settings.paths.commit_log[0]) if name.isdecimal()]
+    directories = log_directories(settings.paths).all
+    names = [name for path in directories for name in files.names(path) if name.isdecimal()]
     if not names:
         return 0, 0
-    return int(names[0]), int(names[-1]) + settings.files.commit_log_bytes
+    return int(min(names)), int(max(names)) + settings.files.commit_log_bytes
 
 
 def unknown_sizes(settings: StoreSettings, files: Files) -> list[str]:

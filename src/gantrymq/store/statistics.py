@@ -17,7 +17,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from gantrymq.clock import Clock
 
@@ -128,6 +128,11 @@ class StoreStatistics:
         counts[0] += messages
         counts[1] += size
 
+    def put_topics(self, counts: Iterable[tuple[bytes, int, int]]) -> None:
+        """Count what `SendLane.take_counts` tells: once for many runs, not for each message."""
+        for topic, messages, size in counts:
+            self.put(topic.decode(errors="replace"), messages, size)
+
     def put_failed(self, messages: int = 1) -> None:
         """Count messages that were refused."""
         self.puts_failed += messages
@@ -219,6 +224,8 @@ class StoreStatistics:
             "getMissTps": self._rates("missed"),
             "getTotalTps": self._total_rates(),
             "getTransferedTps": self._rates("transferred"),
+            # 4.9 tools read the one, 5.x tools the other.
+            "getTransferredTps": self._rates("transferred"),
             "putLatency99": f"{times.percentile_ms(0.99):.2f}",
             "putLatency999": f"{times.percentile_ms(0.999):.2f}",
         }

@@ -1,4 +1,4 @@
-"""When the log is committed and forced, queues and checkpoint saved, late replies let out.
+"""When the log is committed and forced, queues saved, late replies let out, old files deleted.
 
 `tick(now)` does whatever is due and returns when it wants to be called again. It has no thread and
 no clock of its own: a broker calls it from its loop, a test with the time it likes. The intervals
@@ -11,6 +11,9 @@ CommitLog.java and DefaultMessageStore.java):
     queues              every flushIntervalConsumeQueue; forced, with the checkpoint, every
                         flushConsumeQueueThoroughInterval
     gate                at the deadline of whoever waits longest
+    disks               a second after the start, then every cleanResourceInterval
+    cleaning            a minute after the start, then every cleanResourceInterval; while files are
+                        being removed, whenever a pause between two of them is over
 
 With SYNC_FLUSH every append asks for its own force, so the log needs no timer. Units of a queue
 that wait in memory are written out whatever their number, for an unmapped file has no pages to
@@ -22,13 +25,17 @@ Owned by the task that owns the store.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gantrymq.store.settings import FlushDiskType
 
 if TYPE_CHECKING:
     from gantrymq.store.message_store import MessageStore
     from gantrymq.store.settings import StoreSettings
+
+FIRST_CHECK_S: Final = 1.0
+FIRST_CLEAN_S: Final = 60.0
+"""An operator who started a store with the wrong settings has so long to stop it."""
 
 
 class _Rhythm:
@@ -64,9 +71,15 @@ class StoreTimers:
 
     def __init__(self, store: MessageStore, settings: StoreSettings, now: float) -> None:
         self._store = store
+        self._begin(settings, now)
+
+    def _begin(self, settings: StoreSettings, now: float) -> None:
         self._settings = settings
         flush, queues, pool = settings.flush, settings.queue_flush, settings.pool
         self._queues = _Rhythm(now, queues.interval_ms, queues.thorough_interval_ms)
+        self._clean_interval = settings.retention.clean_interval_ms / 1000
+        self._check_due = now + FIRST_CHECK_S
+        self._clean_due = now + FIRST_CLEAN_S
         self._log: _Rhythm | None = None
         self._commit: _Rhythm | None = None
         if flush.disk_type is FlushDiskType.ASYNC_FLUSH:
@@ -76,16 +89,22 @@ class StoreTimers:
                     now, pool.commit_interval_ms, pool.commit_thorough_interval_ms
                 )
 
+    def change_settings(self, settings: StoreSettings, now: float) -> None:
+        """Go on in the rhythm of other settings; everything is due anew."""
+        self._begin(settings, now)
+
     def tick(self, now: float) -> float:
         """Do what is due; return when to be called again."""
         self._store.gate.expire(now)
         self._tick_commit(now)
         self._tick_log(now)
         self._tick_queues(now)
+        cleaner_due = self._tick_cleaner(now)
         rhythms = (self._queues, self._log, self._commit)
-        due = min(rhythm.due for rhythm in rhythms if rhythm is not None)
-        deadline = self._store.gate.next_deadline()
-        return due if deadline is None else min(due, deadline)
+        due = [rhythm.due for rhythm in rhythms if rhythm is not None]
+        due += [self._check_due, self._clean_due]
+        further = (self._store.gate.next_deadline(), cleaner_due)
+        return min(due + [when for when in further if when is not None])
 
     def _tick_commit(self, now: float) -> None:
         thorough = None if self._commit is None else self._commit.take(now)
@@ -109,3 +128,13 @@ class StoreTimers:
         self._store.retry_dispatch()
         if self._store.flush_queues(thorough=thorough) and thorough:
             self._queues.was_thorough(now)
+
+    def _tick_cleaner(self, now: float) -> float | None:
+        cleaner = self._store.cleaner
+        if now >= self._check_due:
+            self._check_due = now + self._clean_interval
+            cleaner.check()
+        if now >= self._clean_due:
+            self._clean_due = now + self._clean_interval
+            cleaner.clean()
+        return cleaner.tick(now)

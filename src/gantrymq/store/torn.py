@@ -7,58 +7,46 @@ sent, without its keys, its tag or its unique id. Apache RocketMQ serves it.
 
 Such a record was never forced, so nobody was told that it is safe, and the log ends before it. What
 gives it away: from a sector's border on, topic or properties hold nothing but zeros, up to the next
-border or the record's end. A topic never holds a zero. Properties could, and if a producer filled a
-whole sector of them with zeros, or made them end with zeros exactly behind a border, this would be
-taken for a tear; hence only records that the checkpoint does not vouch for are looked at.
+border or the record's end. A topic never holds a zero. Properties may, but not a whole sector of
+zeros, nor a zero at their end: such a message would be taken for a tear, so it is refused when it
+comes (`check_never_torn`). What Apache has stored, or a master that is one, knows nothing of this
+rule; hence only records that the checkpoint does not vouch for are looked at.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from gantrymq.errors import InvalidValue
 from gantrymq.kernel import kernel
 
 if TYPE_CHECKING:
-    from gantrymq.kernel.interface import Buffer
+    from gantrymq.kernel import Record
 
 SECTOR_BYTES: Final = 512
 """What a disk writes as one; those that write more at once never tear within."""
-ROWS_MAX: Final = 65536
-BYTES_MAX: Final = 1 << 26
 
 
-def find_torn(buffer: memoryview, start: int, end: int, log_base: int) -> int | None:
+def check_never_torn(record: Record) -> None:
+    """See that a record cannot be taken for a torn one, wherever it comes to lie.
+
+    Raises:
+        InvalidValue: it could be.
+    """
+    if 0 in record.topic:
+        raise InvalidValue("the topic has a zero byte, which no topic may have")
+    properties = record.properties
+    if 0 in properties and (properties[-1] == 0 or bytes(SECTOR_BYTES) in properties):
+        raise InvalidValue(
+            f"the properties end with a zero byte, or have {SECTOR_BYTES} of them in a row; after "
+            "a power cut that is the mark of a record that was not written to its end"
+        )
+
+
+def find_torn(buffer: memoryview, start: int, end: int) -> int | None:
     """Return where the first torn record of a range begins, or None; the range holds whole records.
 
     `buffer` is a file of the log from its first byte on, for that is where sectors are counted.
     """
-    position = start
-    while position < end:
-        found = kernel.scan_columns(
-            buffer, position, end, log_base, False, ("topic", "properties"), (), ROWS_MAX, BYTES_MAX
-        )
-        if found.end == position:
-            return None
-        if any(0 in column.values for column in found.columns.values()):
-            torn = _first_torn(buffer, position, found.end)
-            if torn is not None:
-                return torn
-        position = found.end
-    return None
-
-
-def _first_torn(buffer: memoryview, position: int, end: int) -> int | None:
-    while position < end:
-        record, behind = kernel.decode_record(buffer, position, end, False)
-        if 0 in record.topic or _is_torn(buffer, behind - len(record.properties), behind):
-            return position
-        position = behind
-    return None
-
-
-def _is_torn(buffer: Buffer, start: int, end: int) -> bool:
-    first = start + -start % SECTOR_BYTES
-    return any(
-        not any(buffer[border : min(border + SECTOR_BYTES, end)])
-        for border in range(first, end, SECTOR_BYTES)
-    )
+    found = kernel.find_torn(buffer, start, end, SECTOR_BYTES)
+    return None if found < 0 else found

@@ -15,13 +15,12 @@ cleanly it is harmless if no queue knows of messages there: Apache does not wipe
 
 from __future__ import annotations
 
-import sys
-from array import array
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.kernel import Stop, kernel
 from gantrymq.model.names import SYSTEM_TOPICS
+from gantrymq.store.columns import integers
 from gantrymq.store.config_files import load_json
 from gantrymq.store.errors import StoreDamaged
 from gantrymq.store.file_queue import file_name
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from gantrymq.kernel import Column
     from gantrymq.store.files import Files
     from gantrymq.store.log_walk import LogPart, Span
     from gantrymq.store.reader import StoreReader
@@ -47,6 +45,7 @@ __all__ = ["Kind", "Problem", "StoreCheck", "VerifyReport", "known_topics", "ver
 COLUMN_BYTES_MAX: Final = 1 << 29
 """Most that `kernel.scan_columns` takes in one call."""
 _CHUNK_BYTES: Final = 1 << 20
+_ZEROS: Final = bytes(_CHUNK_BYTES)
 
 
 def verify(reader: StoreReader, *, progress: Callable[[int], None] | None = None) -> VerifyReport:
@@ -120,7 +119,7 @@ class StoreCheck:
             rows = kernel.scan_columns(
                 span.buffer, position, end, log_base, False, names, (), records, COLUMN_BYTES_MAX
             )
-            stored, offsets = (_integers(rows.columns[name]) for name in names)
+            stored, offsets = (integers(rows, name) for name in names)
             times = [self._last_ms, *stored]
             if times != sorted(times):
                 for (before, now), offset in zip(pairwise(times), offsets, strict=True):
@@ -145,8 +144,9 @@ class StoreCheck:
         report, end = self._reader.report, self._reader.max_log_offset
         if report is None or not self._reader.log.files:
             return
-        start = self._reader.log.files[-1].start
-        tail = self._tail_bytes(self._log_path(start), end - start)
+        last = self._reader.log.files[-1]
+        start = last.start
+        tail = self._tail_bytes(last.region.path, end - start)
         if not tail:
             return
         what = f"the log ends at {end} ({report.log_end.stop.name}), {tail} bytes follow"
@@ -163,9 +163,10 @@ class StoreCheck:
         region, last = ShadowFiles().open(path, writable=False), position
         try:
             for start in range(position, region.size, _CHUNK_BYTES):
-                chunk = bytes(region.buffer[start : start + _CHUNK_BYTES]).rstrip(b"\0")
-                if chunk:
-                    last = start + len(chunk)
+                chunk = bytes(region.buffer[start : start + _CHUNK_BYTES])
+                # Comparing is forty times as fast as stripping, and nearly all of it is zeros.
+                if chunk != _ZEROS[: len(chunk)]:
+                    last = start + len(chunk.rstrip(b"\0"))
         finally:
             region.close()
         return last - position
@@ -178,15 +179,9 @@ class StoreCheck:
         table.recover()
         return table.log_end_max
 
-    def _log_path(self, start: int) -> Path:
-        return self._reader.settings.paths.commit_log[0] / file_name(start)
-
     def _add(self, kind: Kind, start: int, what: str) -> None:
-        self._report.add(kind, f"commitlog/{file_name(start)}", what)
-
-
-def _integers(column: Column) -> array[int]:
-    numbers = array("q", column.values)
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    return numbers
+        file, root = self._reader.log.file_at(start), self._reader.settings.paths.root
+        path = root / "commitlog" / file_name(start) if file is None else file.region.path
+        # Another disk's file by its whole path: `commitlog` would be looked for below the root.
+        place = path.relative_to(root) if path.is_relative_to(root) else path
+        self._report.add(kind, str(place), what)

@@ -5,23 +5,25 @@ side, as bytes: the columns of 20-byte entries are cut out and laid beside those
 where they differ each entry is looked at. Two differences are none: Apache 5.x also indexes tags
 (`topic#T#tag`), and a recovery may index a message twice.
 
-That the slots lead to the entries is seen by inserting them into an empty file: it must come out
-with the same slots and chains.
+That the slots lead to the entries is another question, and `verify_chains.py` asks it.
 """
 
 from __future__ import annotations
 
-import mmap
 import struct
-import sys
-from array import array
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gantrymq.errors import RecordError
-from gantrymq.kernel import kernel
 from gantrymq.store.index import key_hash
-from gantrymq.store.index_file import index_file_bytes
+from gantrymq.store.verify_chains import (
+    ENTRY,
+    IDENTITY_BYTES,
+    FileEntries,
+    big_endian,
+    broken_chains,
+    column,
+)
 from gantrymq.store.verify_report import Kind, VerifyReport
 from gantrymq.wire.record import decode_record
 
@@ -29,44 +31,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gantrymq.store.index import Index
-    from gantrymq.store.index_file import IndexFile
     from gantrymq.store.reader import StoreReader
 
-ENTRY_BYTES: Final = 20
-"""Of an entry: i32 hash, i64 log offset, i32 seconds, i32 previous; of a key: hash, offset, i64
-time."""
-_IDENTITY_BYTES: Final = 12
-_ENTRY: Final = struct.Struct(">iqii")
 _KEY: Final = struct.Struct(">iqq")
 _SECONDS_MAX: Final = 2**31 - 1
-
-
-class _FileEntries:
-    """The entries of one file; number 1 is at index 0."""
-
-    def __init__(self, file: IndexFile, slots: int, entries_max: int) -> None:
-        self.file = file
-        self.header = file.header
-        self.count = max(min(self.header.next_number, entries_max) - 1, 0)
-        self._start = index_file_bytes(slots, 1)
-
-    def raw(self, begin: int, end: int) -> bytes:
-        """Return the bytes of some entries."""
-        low, high = self._start + begin * ENTRY_BYTES, self._start + end * ENTRY_BYTES
-        return bytes(self.file.region.buffer[low:high])
-
-    def __len__(self) -> int:
-        return self.count
-
-    def __getitem__(self, at: int) -> int:
-        """Return the log offset of an entry, so that they can be searched."""
-        return int(_ENTRY.unpack(self.raw(at, at + 1))[1])
 
 
 class _Portion(NamedTuple):
     """Some entries of a file, from index `begin` on."""
 
-    file: _FileEntries
+    file: FileEntries
     begin: int
     entries: bytes
 
@@ -79,7 +53,7 @@ class IndexCheck:
         self._reader = reader
         self._report = report
         self._shape = settings.slots, settings.entries
-        self._files = [_FileEntries(file, *self._shape) for file in index.files]
+        self._files = [FileEntries(file, *self._shape) for file in index.files]
         self._at = [bisect_left(file, reader.min_log_offset) for file in self._files]
         report.index_files = len(self._files)
         report.index_entries = sum(file.count for file in self._files)
@@ -113,7 +87,8 @@ class IndexCheck:
             if at < file.count:
                 what = f"{file.count - at} entries point behind the end of the log"
                 self._add(file, Kind.INDEX_ENTRY, what, file.count - at)
-            self._check_chains(file)
+            for what in broken_chains(file):
+                self._add(file, Kind.INDEX_CHAIN, what)
 
     # -- one by one ------------------------------------------------------------------------------
 
@@ -125,7 +100,7 @@ class IndexCheck:
         found: set[tuple[int, int]] = set()
         for portion in portions:
             number = portion.begin
-            for hashed, log_offset, seconds, _previous in _ENTRY.iter_unpack(portion.entries):
+            for hashed, log_offset, seconds, _previous in ENTRY.iter_unpack(portion.entries):
                 number += 1
                 stored_ms = wanted.get((hashed, log_offset))
                 if stored_ms is not None:
@@ -153,74 +128,30 @@ class IndexCheck:
         return is_there and key_hash(record.topic, f"T#{record.tags}") == hashed
 
     def _compare_times(self, portion: _Portion, keys: bytes) -> None:
-        seconds = _integers(_column(portion.entries, 12, 4), "i")
-        stored = _integers(_column(keys, 12, 8), "q")
+        seconds = big_endian(column(portion.entries, 12, 4), "i")
+        stored = big_endian(column(keys, 12, 8), "q")
         begin_ms = portion.file.header.begin_timestamp
-        if [min(max((ms - begin_ms) // 1000, 0), _SECONDS_MAX) for ms in stored] == list(seconds):
+        latest_ms = begin_ms + 1000 * _SECONDS_MAX
+        if (
+            stored
+            and begin_ms <= min(stored) <= max(stored) < latest_ms
+            and [(stored_ms - begin_ms) // 1000 for stored_ms in stored] == seconds.tolist()
+        ):
             return
         pairs = zip(seconds, stored, strict=True)
         for number, (have, stored_ms) in enumerate(pairs, portion.begin + 1):
             self._compare_time(portion.file, number, have, stored_ms)
 
-    def _compare_time(self, file: _FileEntries, number: int, seconds: int, stored_ms: int) -> None:
+    def _compare_time(self, file: FileEntries, number: int, seconds: int, stored_ms: int) -> None:
         wanted = min(max((stored_ms - file.header.begin_timestamp) // 1000, 0), _SECONDS_MAX)
         # The seconds of a file's first entry are counted from the end of the file before.
         if seconds != wanted and number > 1:
             what = f"entry {number} says {seconds} s after the file's begin, its message {wanted}"
             self._add(file, Kind.INDEX_ENTRY, what)
 
-    # -- chains ----------------------------------------------------------------------------------
-
-    def _check_chains(self, file: _FileEntries) -> None:
-        slots, entries_max = self._shape
-        entries = file.raw(0, file.count)
-        keys = bytearray(len(entries))
-        for byte in range(_IDENTITY_BYTES):
-            keys[byte::ENTRY_BYTES] = entries[byte::ENTRY_BYTES]
-        image = mmap.mmap(-1, index_file_bytes(slots, entries_max))
-        kernel.insert_keys(image, slots, entries_max, keys, 0)
-        first, behind, start = (
-            index_file_bytes(*shape) for shape in ((0, 0), (slots, 0), (slots, 1))
-        )
-        again = image[start : start + len(entries)]
-        same_slots = image[first:behind] == file.file.region.buffer[first:behind]
-        if not same_slots or _column(again, 16, 4) != _column(entries, 16, 4):
-            for what in _broken_chains(file, entries, slots):
-                self._add(file, Kind.INDEX_CHAIN, what)
-
-    def _add(self, file: _FileEntries, kind: Kind, what: str, count: int = 1) -> None:
+    def _add(self, file: FileEntries, kind: Kind, what: str, count: int = 1) -> None:
         self._report.add(kind, f"index/{file.file.path.name}", what, count)
 
 
-def _broken_chains(file: _FileEntries, entries: bytes, slots: int) -> Iterator[str]:
-    """Yield what is wrong with the chains of a file."""
-    newest: dict[int, int] = {}
-    for number, (hashed, _offset, _seconds, previous) in enumerate(_ENTRY.iter_unpack(entries), 1):
-        slot = (hashed & _SECONDS_MAX) % slots
-        if previous != newest.get(slot, 0):
-            yield f"entry {number} leads to {previous}, the one before it is {newest.get(slot, 0)}"
-        newest[slot] = number
-    buffer, at = file.file.region.buffer, index_file_bytes(0, 0)
-    for slot in range(slots):
-        number = int.from_bytes(buffer[at + 4 * slot : at + 4 * slot + 4], signed=True)
-        if number != newest.get(slot, 0):
-            yield f"slot {slot} leads to {number}, its newest entry is {newest.get(slot, 0)}"
-
-
 def _identities(entries: bytes) -> bytes:
-    return _column(entries, 0, _IDENTITY_BYTES)
-
-
-def _column(rows: bytes, start: int, width: int) -> bytes:
-    """Return some bytes of every 20, one row behind the other."""
-    column = bytearray(len(rows) // ENTRY_BYTES * width)
-    for byte in range(width):
-        column[byte::width] = rows[start + byte :: ENTRY_BYTES]
-    return bytes(column)
-
-
-def _integers(column: bytes, code: str) -> array[int]:
-    numbers = array(code, column)
-    if sys.byteorder == "little":
-        numbers.byteswap()
-    return numbers
+    return column(entries, 0, IDENTITY_BYTES)

@@ -9,7 +9,7 @@ in its place that runs at once, or step by step in an order that a seed decides.
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,6 +44,12 @@ class Workers(NamedTuple):
     log_flush: Worker
     queue_flush: Worker
     allocation: Worker
+    cold_read: Worker
+
+    @classmethod
+    def made(cls, make: Callable[[str], Worker]) -> Self:
+        """Return what `make` makes for each of the names above."""
+        return cls(*map(make, cls._fields))
 
 
 class ThreadWorker:

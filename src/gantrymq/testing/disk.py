@@ -19,6 +19,7 @@ kernel's own moment) moves the first to the second. What it models:
   them behind. Whoever retries a sync into success loses data here as there. Writing the same bytes
   again makes a page dirty again if it is done by `write_at`; through a map it is not noticed;
 - **a full disk** (`capacity`, `other_bytes`) and a **read-only** one (`read_only`);
+- **a page cache** (`evict`): which pages of a map would have to be waited for;
 - **a slow disk**: `on_sync` is called inside every sync and may wait, or cut the power. Only what
   was written before the call began is forced by it.
 
@@ -51,6 +52,11 @@ if TYPE_CHECKING:
 __all__ = ["Halted", "Names", "Operation", "SimulatedFiles", "SimulatedRegion"]
 
 CAPACITY_BYTES: Final = 1 << 40
+PAGE_BYTES: Final = 4096
+
+
+def _pages(start: int, end: int) -> range:
+    return range(start // PAGE_BYTES, -(-end // PAGE_BYTES))
 
 
 class SimulatedRegion:
@@ -69,6 +75,13 @@ class SimulatedRegion:
         if self._inode is None:
             raise OSError(errno.EBADF, "this region is closed", str(self.path))
         self._disk.force(self._inode, self.path)
+
+    def resident_end(self, start: int, end: int) -> int:
+        """Return how far bytes are in memory; `SimulatedFiles.evict` takes them out."""
+        return self._disk.resident_end(self.path, start, end)
+
+    def will_read(self, start: int, end: int) -> None:
+        """Have nothing to prepare: no test waits for a disk."""
 
     def close(self) -> None:
         """Give up the mapping; slices that were handed out stay good."""
@@ -100,6 +113,7 @@ class SimulatedFiles(FaultyDisk):
         self._random = Random(seed)  # noqa: S311 - a test that fails must fail again
         self._journal = NamesJournal(names)
         self._locks: dict[int, Path] = {}
+        self._evicted: dict[Path, set[int]] = {}
         self._guard = RLock()
 
     # -- what happens to a disk --------------------------------------------------------------------
@@ -170,6 +184,21 @@ class SimulatedFiles(FaultyDisk):
     def set_modified_ms(self, path: Path, modified_ms: int) -> None:
         """Set when a file was last written."""
         self._inode(path).modified_ms = modified_ms
+
+    def evict(self, path: Path, start: int = 0, end: int | None = None) -> None:
+        """Take the pages of a range out of memory; reading them by position brings them back."""
+        with self._guard:
+            stop = len(self._inode(path).data) if end is None else end
+            self._evicted.setdefault(path, set()).update(_pages(start, stop))
+
+    def resident_end(self, path: Path, start: int, end: int) -> int:
+        """Return how far from `start` the pages of a file are in memory, `end` at most."""
+        with self._guard:
+            gone = self._evicted.get(path, set())
+            for page in _pages(start, end) if gone else ():
+                if page in gone:
+                    return max(start, page * PAGE_BYTES)
+            return end
 
     def _need(self, path: Path, count: int) -> None:
         """Raise ENOSPC if the disk cannot take so many more bytes."""
@@ -267,6 +296,8 @@ class SimulatedFiles(FaultyDisk):
         """Return at most `count` bytes from a position."""
         with self._guard:
             self._step(Operation.READ, path)
+            if path in self._evicted:
+                self._evicted[path] -= set(_pages(position, position + count))
             return bytes(self._inode(path).data[position : position + count])
 
     def write_at(self, path: Path, position: int, data: bytes, size: int) -> None:

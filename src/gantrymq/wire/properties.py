@@ -114,12 +114,8 @@ def decode_properties(text: str | bytes) -> dict[str, str]:
         raise RecordError("properties", problem)
     if isinstance(text, bytes):
         text = text.decode(errors="replace")
-    properties: dict[str, str] = {}
-    for entry in text.split(ENTRY_END):
-        name, _, value = entry.partition(NAME_END)
-        if name and value:
-            properties[name] = value
-    return properties
+    entries = [entry.partition(NAME_END) for entry in text.split(ENTRY_END)]
+    return {name: value for name, _, value in entries if name and value}
 
 
 def encode_properties(properties: Mapping[str, str]) -> bytes:

@@ -18,6 +18,7 @@ FIGURES = {
     "sync_flush": ("acknowledged_per_sync", "acknowledged_per_second"),
     "recovery": ("empty", "cases"),
     "opening": ("cold", "warm"),
+    "tail": ("ways", "best"),
     "cold_reader": ("ways", "bar_p999_ms"),
 }
 

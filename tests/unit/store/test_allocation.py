@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 
 from gantrymq.store.allocation import FileNotMade, LogFiles
+from gantrymq.store.log_directories import LogDirectories
 from gantrymq.store.status import PutStatus
 from gantrymq.testing.disk import Names, Operation, SimulatedFiles
 from gantrymq.testing.workers import StepWorker
@@ -26,7 +27,7 @@ DIRECTORY = Path("/log")
 def made(disk: SimulatedFiles | None = None) -> tuple[LogFiles, StepWorker, SimulatedFiles]:
     disk = SimulatedFiles() if disk is None else disk
     worker = StepWorker()
-    return LogFiles(DIRECTORY, SIZE, disk, worker), worker, disk
+    return LogFiles(LogDirectories((DIRECTORY,)), SIZE, disk, worker), worker, disk
 
 
 def names(disk: SimulatedFiles, directory: Path = DIRECTORY) -> list[int]:
@@ -109,7 +110,7 @@ class _Slow(StepWorker):
 
 def test_a_file_that_comes_too_late_is_the_next_ones() -> None:
     disk, worker = SimulatedFiles(), _Slow()
-    files = LogFiles(DIRECTORY, SIZE, disk, worker)
+    files = LogFiles(LogDirectories((DIRECTORY,)), SIZE, disk, worker)
     with pytest.raises(FileNotMade, match="not within 5"):
         files.take(0)
     worker.drain()
@@ -136,7 +137,9 @@ def test_what_could_not_be_made_need_not_be_removed() -> None:
 
 def test_warming_touches_every_page_and_changes_nothing() -> None:
     disk = SimulatedFiles()
-    files = LogFiles(DIRECTORY, 3 * SIZE + 1, disk, StepWorker(), warm=True)
+    files = LogFiles(
+        LogDirectories((DIRECTORY,)), 3 * SIZE + 1, disk, StepWorker(), warm_step=2 * SIZE
+    )
     assert not any(files.take(0).region.buffer)
 
 
@@ -163,3 +166,63 @@ def test_a_clean_stop_leaves_no_empty_file() -> None:
     assert names(rig.disk, LOG) == [0, 4096]
     assert rig.store.close()
     assert names(rig.disk, LOG) == [0]
+
+
+def test_warming_forces_in_steps() -> None:
+    disk = SimulatedFiles()
+    files = LogFiles(LogDirectories((DIRECTORY,)), 4 * SIZE, disk, StepWorker(), warm_step=SIZE)
+    disk.fail(Operation.SYNC, errno.EIO, after=3)
+    with pytest.raises(FileNotMade):
+        files.take(0)
+    assert names(disk) == []
+
+
+def test_a_stop_does_not_wait_for_warming_and_leaves_nothing() -> None:
+    disk, worker = SimulatedFiles(), StepWorker()
+    files = LogFiles(LogDirectories((DIRECTORY,)), 4 * SIZE, disk, worker, warm_step=SIZE)
+    first = files.take(0)
+    disk.fail(Operation.SYNC, errno.EIO)
+    files.close()
+    assert names(disk) == [0]
+    with pytest.raises(OSError, match="Input/output"):
+        first.region.sync()  # nothing was forced before
+
+
+def test_a_file_begun_for_another_place_is_not_left_behind() -> None:
+    files, worker, disk = made()
+    files.prepare(SIZE)
+    worker.drain()
+    assert files.take(5 * SIZE).start == 5 * SIZE
+    assert names(disk) == [5 * SIZE]
+
+
+class TestAfterAStart:
+    """The first roll finds its file as any other does."""
+
+    def test_a_log_more_than_half_full_has_the_next_file_made_at_once(self) -> None:
+        rig = Rig()
+        rig.put(bytes(3000))
+        rig.store.close()
+        again = rig.again(rig.disk)
+        assert again.allocation.waiting_jobs == 1
+        again.allocation.drain()
+        assert names(again.disk, LOG) == [0, 4096]
+        assert again.put(bytes(3000)).status is PutStatus.PUT_OK
+        assert again.allocation.waiting_jobs == 1  # the one behind it: nobody had to work for it
+        again.allocation.drain()
+        assert again.store.close()
+        assert names(again.disk, LOG) == [0, 4096]
+
+    def test_one_less_than_half_full_when_it_passes_the_middle(self) -> None:
+        rig = Rig()
+        rig.put(bytes(1000))
+        rig.store.close()
+        again = rig.again(rig.disk)
+        again.put(bytes(500))
+        assert again.allocation.waiting_jobs == 0
+        again.put(bytes(500))
+        assert again.allocation.waiting_jobs == 1
+        again.put(bytes(500))
+        assert again.allocation.waiting_jobs == 1
+        assert again.store.close()
+        assert names(again.disk, LOG) == [0]

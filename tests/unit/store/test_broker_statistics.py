@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import struct
 from typing import NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gantrymq.kernel import QueueRun
 from gantrymq.store import broker_statistics
 from gantrymq.store.broker_statistics import WINDOWS, BrokerStatistics, Stat
 from gantrymq.testing.clock import VirtualClock
@@ -42,6 +44,29 @@ def test_a_put_is_counted_everywhere() -> None:
     for (stat, key), (total, tps, average) in expected.items():
         minute = found(stats, stat, key).stats_minute
         assert (minute.sum, minute.tps, minute.avgpt) == (total, tps, average)
+
+
+def test_runs_of_the_lane_are_counted_at_once() -> None:
+    stats, clock = started()
+    stats.put_topics([(b"t", 6, 1200), (b"u", 1, 100)])
+    units = b"".join(struct.pack(">qiq", 1000 * number, 200 + number, -1) for number in range(3))
+    stats.put_queue(QueueRun(b"t", 3, 17, units, 2202, 1))
+    clock.jump(10)
+    stats.sample()
+    expected = {
+        (Stat.TOPIC_PUT_NUMS, "t"): (6, 0.6, 1.0),
+        (Stat.TOPIC_PUT_SIZE, "t"): (1200, 120.0, 200.0),
+        (Stat.TOPIC_PUT_NUMS, "u"): (1, 0.1, 1.0),
+        (Stat.QUEUE_PUT_NUMS, "t@3"): (3, 0.3, 1.0),
+        (Stat.QUEUE_PUT_SIZE, "t@3"): (603, 60.3, 201.0),
+        (Stat.BROKER_PUT_NUMS, "C"): (7, 0.7, 0.0),
+    }
+    for (stat, key), (total, tps, average) in expected.items():
+        minute = found(stats, stat, key).stats_minute
+        assert (minute.sum, minute.tps, minute.avgpt) == (total, tps, average)
+    without, _ = started(with_queues=False)
+    without.put_queue(QueueRun(b"t", 3, 17, units, 2202, 1))
+    assert without.view("QUEUE_PUT_NUMS", "t@3") is None
 
 
 def test_a_get_is_counted_everywhere() -> None:

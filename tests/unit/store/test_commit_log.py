@@ -11,6 +11,7 @@ from gantrymq.kernel import LaneStop, Record, Stop, kernel
 from gantrymq.store import commit_log
 from gantrymq.store.allocation import FileNotMade, LogFiles
 from gantrymq.store.commit_log import CommitLog
+from gantrymq.store.log_directories import LogDirectories
 from gantrymq.store.transient_pool import TransientPool
 from gantrymq.store.worker import InlineWorker
 from gantrymq.testing.clock import VirtualClock
@@ -38,7 +39,9 @@ class Bench:
             policy_names=[b"DELAY"],
         )
         self.lane.open_topic(b"T", [0])
-        self.files = LogFiles(DIRECTORY, FILE_BYTES, self.disk, InlineWorker(), pool=pool)
+        self.files = LogFiles(
+            LogDirectories((DIRECTORY,)), FILE_BYTES, self.disk, InlineWorker(), pool=pool
+        )
         self.log = CommitLog(self.files, self.lane, self.clock)
 
     def raw(self, start: int) -> bytes:
@@ -77,11 +80,11 @@ def test_an_empty_log() -> None:
 
 def test_a_record_that_does_not_fit_rolls() -> None:
     bench = Bench()
-    assert bench.log.append([record(1500)])[:2] == (0, 1500)
-    assert bench.log.append([record(500)])[:2] == (2000, 2500)
+    assert bench.log.append([record(1500)])[:2] == ((0,), 1500)
+    assert bench.log.append([record(500)])[:2] == ((2000,), 2500)
     assert bench.raw(0)[1500:] == blank_on_disk(500)
-    assert bench.log.append([record(1492)])[:2] == (2500, 3992)
-    assert bench.log.append([record(100)])[:2] == (4000, 4100)
+    assert bench.log.append([record(1492)])[:2] == ((2500,), 3992)
+    assert bench.log.append([record(100)])[:2] == ((4000,), 4100)
     assert bench.raw(2000)[1992:] == blank_on_disk(8)
     scan = kernel.scan_records(bench.raw(0), 0, FILE_BYTES, 0, True, 10)
     assert (scan.records, scan.stop) == (1, Stop.BLANK)
@@ -91,7 +94,7 @@ def test_records_of_one_put_stay_in_one_file() -> None:
     bench = Bench()
     bench.log.append([record(1000)])
     appended = bench.log.append([record(600), record(600)])
-    assert appended[:2] == (2000, 3200)
+    assert appended[:2] == ((2000, 2600), 3200)
     assert len(set(bench.stamps()[1:])) == 1
 
 
@@ -101,7 +104,7 @@ def test_a_record_that_fits_no_file_is_refused_and_leaves_nothing() -> None:
     with pytest.raises(InvalidValue, match="mappedFileSizeCommitLog"):
         bench.log.append([record(FILE_BYTES - 7)])
     assert bench.log.wrote_offset == 100
-    assert bench.log.append([record(FILE_BYTES - 8)]).log_offset == FILE_BYTES
+    assert bench.log.append([record(FILE_BYTES - 8)]).log_offsets == (FILE_BYTES,)
 
 
 class _Failing:
@@ -301,7 +304,7 @@ class TestTransientPool:
         with pytest.raises(FileNotMade, match="transientStorePoolSize"):
             bench.log.append([record()])
         pool.give_back(buffer)
-        assert bench.log.append([record()]).log_offset == 0
+        assert bench.log.append([record()]).log_offsets == (0,)
 
     def test_a_failed_file_gives_its_buffer_back(self) -> None:
         pool = TransientPool(1, FILE_BYTES)

@@ -16,7 +16,7 @@ from gantrymq.store.consume_queue import GAP_UNITS_MAX, ConsumeQueue
 from gantrymq.store.errors import StoreDamaged
 from gantrymq.store.queue_files import WAITING_BYTES_MAX, sync_out, write_out
 from gantrymq.testing.disk import Operation, SimulatedFiles
-from support.queues import BLANK, log_offsets, run, unit
+from support.queues import BLANK, drop_files_before, log_offsets, run, unit
 
 DIRECTORY = Path("/store/consumequeue/T/0")
 FIRST, SECOND, THIRD = (DIRECTORY / f"{start:020d}" for start in (0, 100, 200))
@@ -67,7 +67,7 @@ def test_an_empty_queue(disk: SimulatedFiles) -> None:
     assert queue.unit(0) is None
     assert queue.last_unit() is None
     assert queue.pending_writes() == []
-    assert queue.drop_files_before(10**9) == []
+    assert drop_files_before(queue, 10**9) == []
     assert queue.delete() == []
     assert not disk.exists(DIRECTORY)
     assert repr(queue) == "<ConsumeQueue T/0 0..0>"
@@ -453,16 +453,18 @@ def test_nothing_is_cut_while_a_thread_writes(disk: SimulatedFiles) -> None:
 
 def test_the_min_offset_follows_the_log(disk: SimulatedFiles) -> None:
     queue = save(filled(disk, 12), disk)
-    for log_min, expected in [(0, 0), (250, 3), (400, 4), (200, 4), (401, 4)]:
+    for log_min, expected in [(0, 0), (250, 3), (400, 4), (200, 4), (401, 5)]:
         queue.correct_min_offset(log_min)
-        assert queue.min_offset == expected  # only the first file is searched
+        assert queue.min_offset == expected
     assert queue.read(3, 1) == b""
-    assert queue.drop_files_before(650) == [FIRST]
-    queue.correct_min_offset(650)
+    assert drop_files_before(queue, 650) == [FIRST]
     assert queue.min_offset == 7
-    assert queue.drop_files_before(10**9) == [SECOND], "the last file stays"
+    assert drop_files_before(queue, 10**9) == [SECOND], "the last file stays"
+    assert queue.min_offset == queue.max_offset == 12, "without a message in the log it is empty"
+    assert queue.read(11, 1) == b""
+    queue.append(run(12, 10**9))
     queue.correct_min_offset(10**9)
-    assert queue.min_offset == 10, "without a message in the log nothing changes"
+    assert log_offsets(queue) == [10**9]
 
 
 def test_the_min_offset_of_a_large_file(disk: SimulatedFiles) -> None:
@@ -481,17 +483,17 @@ def test_the_min_offset_of_a_large_file(disk: SimulatedFiles) -> None:
 def test_a_file_that_waits_to_be_written_is_not_dropped(disk: SimulatedFiles) -> None:
     queue = save(filled(disk, 5), disk)
     queue.append(run(5, 500))
-    assert queue.drop_files_before(450) == [], "the only file on the disk"
+    assert drop_files_before(queue, 450) == [], "the only file on the disk"
     save(queue, disk)
-    assert queue.drop_files_before(450) == [FIRST]
+    assert drop_files_before(queue, 450) == [FIRST]
 
 
 def test_a_file_that_ends_with_blanks_may_hold_messages(disk: SimulatedFiles) -> None:
     queue = filled(disk, 3)
     queue.append(run(8, 900))
     save(queue, disk)
-    assert queue.drop_files_before(200) == []
-    assert queue.drop_files_before(201) == [FIRST]
+    assert drop_files_before(queue, 200) == []
+    assert drop_files_before(queue, 201) == [FIRST]
 
 
 def test_deletion_names_files_and_directory(disk: SimulatedFiles) -> None:

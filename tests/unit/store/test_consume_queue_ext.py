@@ -134,9 +134,10 @@ def test_units_after_recovery_end_with_zeros(disk: SimulatedFiles) -> None:
 def test_expiry(disk: SimulatedFiles) -> None:
     extension, addresses = filled(disk)
     save(extension, disk)
-    assert extension.expire_before(addresses[1]) == []
-    assert extension.expire_before(-5) == [], "no address"
-    assert extension.expire_before(addresses[3]) == [FIRST]
+    assert extension.files_before(addresses[1])[1] == []
+    assert extension.files_before(-5) == (0, []), "no address"
+    assert extension.files_before(addresses[3])[1] == [FIRST]
+    extension.drop_files(extension.files_before(addresses[3])[0])
     assert extension.min_address == BASE + 100
     assert extension.read(addresses[0]) is None
     assert extension.read(addresses[2]) == UNITS[2]

@@ -123,3 +123,20 @@ def test_a_waiter_may_come_while_others_leave(gate: DurabilityGate) -> None:
     assert later == []
     gate.flushed(200)
     assert later == [PutStatus.PUT_OK]
+
+
+def test_what_is_known_already_leaves_with_what_is_waited_for(gate: DurabilityGate) -> None:
+    out: list[PutStatus] = []
+    known = PutStatus.SLAVE_NOT_AVAILABLE
+    gate.hold(out.append, 0.0, outcome=known)
+    assert out == [known]
+    gate.hold(out.append, 0.0, flush_offset=100, outcome=known)
+    assert out == [known]
+    gate.flushed(100)
+    assert out == [known, known]
+    gate.hold(out.append, 0.0, flush_offset=200, outcome=known)
+    gate.expire(FLUSH_S)
+    assert out == [known, known, known]  # the replica's status wins over a late disk
+    gate.hold(out.append, 0.0, flush_offset=300, outcome=known)
+    gate.shut("the disk failed")
+    assert out[3:] == [PutStatus.UNKNOWN_ERROR]

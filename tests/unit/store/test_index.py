@@ -68,9 +68,8 @@ def local_name(now_ms: int) -> str:
 def test_an_index_without_files(index: Index, disk: SimulatedFiles) -> None:
     assert index.query("T", "k", 32, *FOREVER) == ([], 0, 0)
     assert index.end_log_offset == 0
-    assert (
-        index.expire_before(10**9) == index.truncate_to(0) == index.load() == index.delete() == []
-    )
+    assert index.expired(10**9) == []
+    assert index.truncate_to(0) == index.load() == index.delete() == []
     index.insert(b"")
     assert not disk.exists(DIRECTORY)
 
@@ -329,9 +328,12 @@ def test_a_cut_log_takes_files_with_it(index: Index, disk: SimulatedFiles) -> No
 def test_expiry_keeps_the_last_file(index: Index, disk: SimulatedFiles) -> None:
     fill(index, 3 * PER_FILE)
     paths = [file.path for file in index.files]
-    assert index.expire_before(PER_FILE) == []
-    assert index.expire_before(PER_FILE + 1) == paths[:1]
-    assert index.expire_before(10**9) == paths[1:2]
+    assert index.expired(10**9) == [], "they are still to be forced"
+    index.take_full()
+    assert index.expired(PER_FILE) == []
+    assert [file.path for file in index.expired(PER_FILE + 1)] == paths[:1]
+    for file in index.expired(10**9):
+        index.forget(file)
     assert index.query("T", "k", 64, *FOREVER).log_offsets == [12, 11, 10, 9]
     assert len(disk.names(DIRECTORY)) == 3, "removing is for a thread"
     assert index.delete() == paths[2:]

@@ -263,7 +263,7 @@ def test_with_threads_and_a_real_disk(tmp_path: Path, monkeypatch: pytest.Monkey
     )
 
     def opened() -> MessageStore:
-        workers = Workers(*(ThreadWorker(name, owner.post) for name in ("log", "queues", "files")))
+        workers = Workers.made(lambda name: ThreadWorker(name, owner.post))
         store = MessageStore(
             settings,
             Identity(STORE_HOST),

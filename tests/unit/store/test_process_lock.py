@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,8 +16,11 @@ from gantrymq.store import lock_holder, process_lock
 from gantrymq.store.errors import StoreLocked
 from gantrymq.store.files import OsFiles
 from gantrymq.store.lock_holder import Holder, holder_of
+from gantrymq.store.overview import overview_of
 from gantrymq.store.process_lock import ProcessLock, mark_running, mark_stopped, was_aborted
+from gantrymq.store.reader import StoreReader
 from gantrymq.testing.disk import Halted, Names, SimulatedFiles
+from support.small_stores import written_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -171,6 +176,59 @@ def test_a_file_that_nobody_holds(tmp_path: Path) -> None:
     with (tmp_path / "lock").open("r+") as held:
         fcntl.lockf(held, fcntl.LOCK_EX, 1, 0)
         assert holder_of(tmp_path / "lock") is None, "one's own lock is no obstacle"
+
+
+def is_kept_out(root: Path) -> bool:
+    """Tell whether another process is refused the lock."""
+    child = subprocess.run(
+        [sys.executable, "-c", JAVA_LIKE, str(root)],
+        check=False,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
+    return "BlockingIOError" in child.stderr
+
+
+def test_asking_for_the_holder_does_not_let_the_lock_go(tmp_path: Path) -> None:
+    lock = ProcessLock(OsFiles(), tmp_path)
+    (tmp_path / "link").symlink_to(tmp_path)
+    for root in (tmp_path, tmp_path / "link"):
+        holder = holder_of(root / "lock")
+        assert holder is not None
+        assert holder.pid == os.getpid()
+    assert is_kept_out(tmp_path)
+    lock.release()
+    assert holder_of(tmp_path / "lock") is None
+    assert not is_kept_out(tmp_path)
+
+
+def test_reading_a_store_within_its_process_does_not_let_the_lock_go(tmp_path: Path) -> None:
+    written_store(tmp_path / "store")
+    lock = ProcessLock(OsFiles(), tmp_path / "store")
+    with StoreReader.open(tmp_path / "store") as reader:
+        overview = overview_of(reader)
+    assert overview.state == "open"
+    assert is_kept_out(tmp_path / "store")
+    lock.release()
+
+
+def test_the_holder_is_seen_without_the_right_to_write(
+    other: subprocess.Popen[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Root may write to whatever it likes, so the refusal of a read-only disk is played.
+    real_open = os.open
+
+    def read_only_open(path: Path, flags: int, mode: int = 0o777) -> int:
+        if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+            raise OSError(errno.EROFS, "Read-only file system", str(path))
+        return real_open(path, flags, mode)
+
+    monkeypatch.setattr(os, "open", read_only_open)
+    holder = holder_of(tmp_path / "lock")
+    monkeypatch.undo()
+    assert holder is not None
+    assert holder.pid == other.pid
 
 
 class TestAbort:

@@ -141,7 +141,27 @@ def test_expired_files_are_named(disk: SimulatedFiles) -> None:
     table = filled(disk)
     flush(table, disk)
     assert table.drop_files_before(950) == [QUEUES / "B/1" / f"{0:020d}"]
-    assert [queue.min_offset for queue in table] == [0, 0, 6]
+    assert [(queue.min_offset, queue.max_offset) for queue in table] == [(3, 3), (1, 1), (6, 8)]
+
+
+def test_a_queue_begun_anew_does_not_take_the_answer_of_an_old_question(
+    disk: SimulatedFiles,
+) -> None:
+    table = filled(disk)
+    flush(table, disk)
+    queue = table.queue("B", 1)
+    search = table.search(queue, 950)
+    found = search.find()
+    queue.append(run(0, *range(2000, 3200, 100)))
+    assert table.expire(queue, search, found) is None
+    assert (queue.min_offset, queue.max_offset) == (0, 12)
+    again = table.search(queue, 2950)
+    flush(table, disk)
+    expired = table.expire(queue, again, again.find())
+    assert expired is not None
+    queue.append(run(0, *range(4000, 5200, 100)))
+    table.drop(expired)
+    assert log_offsets(queue) == list(range(4000, 5200, 100))
 
 
 def test_a_topic_is_deleted_with_its_directories(disk: SimulatedFiles) -> None:

@@ -165,8 +165,8 @@ def test_settings_that_do_not_fit_are_named(tmp_path: Path) -> None:
     config.write_text("mapedFileSizeComitLog=16384\n")
     with pytest.raises(InvalidSettings, match="did you mean"):
         StoreReader.open(root, config)
-    config.write_text("storePathCommitLog=/a,/b\n")
-    with pytest.raises(InvalidSettings, match="several directories"):
+    config.write_text(f"storePathCommitLog={root}/commitlog,{root}/elsewhere\n")
+    with pytest.raises(StoreDamaged, match=r"there is no directory .*/elsewhere"):
         StoreReader.open(root, config)
 
 

@@ -5,14 +5,20 @@ from __future__ import annotations
 import errno
 import struct
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import pytest
 
 from gantrymq.kernel import Stop
 from gantrymq.store.errors import StoreDamaged
+from gantrymq.store.log_directories import LogDirectories
+from gantrymq.store.recovery import LogRecovery
 from gantrymq.store.status import PutStatus
 from gantrymq.testing.disk import Halted, Operation, SimulatedFiles
 from support.store_rig import LOG, ROOT, Rig, sync_rig
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FIRST = LOG / f"{0:020d}"
 SECOND = LOG / f"{4096:020d}"
@@ -49,7 +55,7 @@ class TestCleanStop:
         assert not rig.disk.exists(ROOT / "abort")
         again = rig.again(rig.disk)
         assert again.report.clean
-        assert again.report.log_end.records < 20, "only the last three files are walked"
+        assert again.report.log_end.records < 20, "only the end is walked"
         assert (again.report.files_dropped, again.report.bytes_wiped) == (0, 0)
         assert first_letters(again) == b"abcdefghijklmnopqrst"
         assert again.put(b"u").queue_offset == 20
@@ -331,6 +337,48 @@ class TestStaleBytes:
         assert first_letters(again) == b"ab"
         again.put(b"C")
         assert first_letters(again.again()) == b"abC"
+
+
+class _Warmed(SimulatedFiles):
+    """A disk whose files have been touched to their end, and that counts what is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[tuple[int, int]] = []
+
+    def data_end(self, path: Path) -> int:
+        """Know nothing of holes."""
+        return self.size(path)
+
+    def write_at(self, path: Path, position: int, data: bytes, size: int) -> None:
+        """Note it."""
+        self.written.append((position, len(data)))
+        super().write_at(path, position, data, size)
+
+
+class TestWiping:
+    """Zeros are not written where they stand, unless it is not known that the disk has them."""
+
+    def cut(self, *, trusts_zeros: bool, stale: bytes) -> tuple[_Warmed, int]:
+        disk = _Warmed()
+        disk.make_directory(LOG)
+        disk.place(FIRST, bytes(100) + stale + bytes(3996 - len(stale)))
+        recovery = LogRecovery(LogDirectories((LOG,)), 4096, disk)
+        _dropped, wiped = recovery.cut(100, trusts_zeros=trusts_zeros)
+        assert not any(disk.read(FIRST))
+        return disk, wiped
+
+    def test_zeros_are_left_alone(self) -> None:
+        disk, wiped = self.cut(trusts_zeros=True, stale=b"")
+        assert (disk.written, wiped) == ([], 0)
+
+    def test_anything_else_is_not(self) -> None:
+        disk, wiped = self.cut(trusts_zeros=True, stale=b"\0\0x")
+        assert (disk.written, wiped) == ([(100, 3996)], 3)
+
+    def test_after_a_failed_force_everything_is_written(self) -> None:
+        disk, wiped = self.cut(trusts_zeros=False, stale=b"")
+        assert (disk.written, wiped) == ([(100, 3996)], 0)
 
 
 def test_a_report_is_one_line() -> None:

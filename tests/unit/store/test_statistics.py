@@ -45,6 +45,18 @@ def seconds(stats: StoreStatistics, clock: VirtualClock, count: int, puts: int =
         stats.sample()
 
 
+def test_what_the_lane_counts_is_taken_at_once() -> None:
+    stats = StoreStatistics(VirtualClock())
+    stats.put("a", 1, 10)
+    stats.put_topics([(b"a", 1000, 250_000), (b"b", 3, 600), (b"\xff", 1, 1)])
+    assert (stats.puts, stats.put_bytes) == (1005, 250_611)
+    assert {topic: tuple(counts) for topic, counts in stats.topics.items()} == {
+        "a": (1001, 250_010),
+        "b": (3, 600),
+        "\ufffd": (1, 1),
+    }
+
+
 def test_a_known_run_is_counted_exactly() -> None:
     stats = StoreStatistics(VirtualClock())
     stats.put("a", 3, 300)
@@ -58,7 +70,7 @@ def test_a_known_run_is_counted_exactly() -> None:
     stats.dispatch_buffered(9)
     stats.dispatch_buffered(2)
     found = stats.runtime()
-    assert set(found) == KEYS
+    assert set(found) == KEYS | {"getTransferredTps"}
     assert found["putMessageTimesTotal"] == "6"
     assert found["putMessageFailedTimes"] == "5"
     assert found["putMessageSizeTotal"] == "450"

@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gantrymq.store.torn import SECTOR_BYTES, find_torn
+from gantrymq.errors import InvalidValue
+from gantrymq.store.status import PutStatus
+from gantrymq.store.torn import SECTOR_BYTES, check_never_torn, find_torn
 from support.samples import GOLDEN_RECORD, log_of
+from support.store_rig import Rig
 
 if TYPE_CHECKING:
     from gantrymq.kernel import Record
@@ -30,7 +33,7 @@ def lose(raw: bytearray, sector: int) -> None:
 
 
 def find(raw: bytearray) -> int | None:
-    return find_torn(memoryview(raw), 0, len(raw), 0)
+    return find_torn(memoryview(raw), 0, len(raw))
 
 
 def test_whole_records() -> None:
@@ -86,3 +89,23 @@ def test_the_first_of_several() -> None:
         found.append(find(raw))
     assert found == sorted(found, key=lambda at: -1 if at is None else at)
     assert None not in found
+
+
+@pytest.mark.parametrize(
+    "properties", [b"a\x01b\0", b"\0", b"a\x01" + bytes(SECTOR_BYTES) + b"\x02b\x01c"]
+)
+def test_what_might_be_taken_for_a_tear_is_not_stored(properties: bytes) -> None:
+    with pytest.raises(InvalidValue, match="zero"):
+        check_never_torn(GOLDEN_RECORD._replace(properties=properties))
+
+
+def test_a_message_that_recovery_would_cut_off_is_refused_and_others_are_kept() -> None:
+    rig = Rig({"mappedFileSizeCommitLog": "65536"})
+    long = {"a": "\0" * SECTOR_BYTES, "b": "c"}
+    assert rig.put(b"first", properties={"a": "b\0c"}).status is PutStatus.PUT_OK
+    assert rig.put(b"never", properties=long).status is PutStatus.MESSAGE_ILLEGAL
+    for count in range(1, SECTOR_BYTES, 37):
+        stored = rig.put(b"kept", properties={"a": "\0" * count, "b": "c"})
+        assert stored.status is PutStatus.PUT_OK
+    kept = len(range(1, SECTOR_BYTES, 37))
+    assert rig.again().bodies() == [b"first"] + [b"kept"] * kept

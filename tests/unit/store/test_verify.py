@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import mmap
 import shutil
 import struct
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from gantrymq.store.export import exported, served_records
+from gantrymq.store import verify_chains
+from gantrymq.store.export import exported
 from gantrymq.store.files import OsFiles
+from gantrymq.store.index import Index
 from gantrymq.store.reader import StoreReader
 from gantrymq.store.rebuild import rebuild_in_place
 from gantrymq.store.search import Boundary, TimeSearch
@@ -230,6 +234,48 @@ def test_damage_is_found(
         assert problem.place.split("/")[0] in {"commitlog", "index", "Alpha", "Beta"}
 
 
+@pytest.mark.parametrize("portion", [1, 3, 1000])
+@pytest.mark.parametrize("plant", [None, index_chain_broken, index_slot_broken])
+def test_chains_are_looked_at_in_portions(
+    planted: Planted,
+    plant: Callable[[Planted], None] | None,
+    portion: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if plant is not None:
+        plant(planted)
+    whole = check(planted.root)
+    monkeypatch.setattr(verify_chains, "PORTION", portion)
+    assert check(planted.root) == whole
+    assert whole.is_sound is (plant is None)
+
+
+def test_the_image_of_an_index_file_is_given_back_as_it_is_compared(tmp_path: Path) -> None:
+    slots, keys = 1000, 100_000
+    files = OsFiles()
+    index = Index(tmp_path, slots, keys + 1, files, VirtualClock())
+    raw = b"".join(struct.pack(">iqq", number, number * 100, 1) for number in range(keys))
+    index.insert(raw)
+    (file,) = index.files
+    given: list[tuple[int, int]] = []
+
+    class Image(mmap.mmap):
+        """Notes what is given back."""
+
+        def madvise(self, option: int, start: int = 0, length: int = 0) -> None:
+            given.append((start, start + length))
+            super().madvise(option, start, length)
+
+    entries = verify_chains.FileEntries(file, slots, keys + 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mmap, "mmap", Image)
+        assert list(verify_chains.broken_chains(entries)) == []
+    assert len(given) == 2
+    assert sum(end - start for start, end in given) > keys * 20 - 2 * mmap.PAGESIZE
+    assert given[0][0] >= 40 + 4 * slots, "the slots stay"
+    index.close()
+
+
 def test_the_walk_goes_on_behind_damage(planted: Planted) -> None:
     body_damaged(planted)
     planted.log(planted.offsets[60] + 88, b"??")
@@ -322,7 +368,7 @@ def test_a_log_that_lost_its_beginning(trimmed: Planted) -> None:
     assert report.is_sound, report.problems
     assert report.records == len(trimmed.offsets) < COUNT
     with StoreReader.open(trimmed.root) as reader:
-        served = [message.commit_log_offset for message in map(exported, served_records(reader))]
+        served = [message.commit_log_offset for message in chain.from_iterable(exported(reader))]
         assert served == trimmed.offsets
         search, queue = TimeSearch(reader.log), reader.queue_table.queue("Alpha", 0)
         first = search.earliest(queue)
@@ -338,7 +384,7 @@ def test_queues_that_begin_in_the_middle(trimmed: Planted) -> None:
     report = check(trimmed.root)
     assert report.is_sound, report.problems
     with StoreReader.open(trimmed.root) as reader:
-        served = [message.commit_log_offset for message in map(exported, served_records(reader))]
+        served = [message.commit_log_offset for message in chain.from_iterable(exported(reader))]
         assert served == trimmed.offsets
         # What stands before the first message says nothing about any time.
         queue = reader.queue_table.queue("Alpha", 0)
@@ -368,7 +414,7 @@ def test_a_topic_that_was_deleted_and_made_again(tmp_path: Path) -> None:
     assert report.records == 45
     with StoreReader.open(root) as reader:
         assert [q.max_offset for q in reader.queues()] == [5, 5, 15]
-        assert len(list(served_records(reader))) == 25
+        assert sum(map(len, exported(reader))) == 25
 
 
 def test_entries_behind_the_log_are_found(planted: Planted) -> None:

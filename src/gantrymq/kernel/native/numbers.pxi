@@ -34,6 +34,20 @@ cdef inline void store64(uint8_t* p, uint64_t v) noexcept nogil:
     store32(p + 4, <uint32_t>v)
 
 
+cdef extern from *:
+    """
+    /* No store behind it is seen before the ones ahead of it. */
+    #define gantry_release() __atomic_thread_fence(__ATOMIC_RELEASE)
+    """
+    void gantry_release() noexcept nogil
+
+
+cdef inline void store32_last(uint8_t* p, uint32_t v) noexcept nogil:
+    """Store a number after everything that was stored before it."""
+    gantry_release()
+    store32(p, v)
+
+
 cdef inline void store32_little(uint8_t* p, uint32_t v) noexcept nogil:
     p[0] = <uint8_t>v
     p[1] = <uint8_t>(v >> 8)

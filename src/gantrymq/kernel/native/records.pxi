@@ -147,9 +147,10 @@ cdef inline void measure(NewRecord* r) noexcept nogil:
               + r.topic_bytes + 2 + r.properties_bytes)
 
 
-cdef void write_record(uint8_t* p, NewRecord* r) noexcept nogil:
+cdef void write_record(uint8_t* at, NewRecord* r) noexcept nogil:
+    """The magic comes last: a process that is killed in between leaves no record, not half of one."""
+    cdef uint8_t* p = at
     store32(p, <uint32_t>r.size)
-    store32(p + 4, r.magic)
     store32(p + 8, crc_of(r.body, r.body_bytes) if r.body_bytes else 0)
     store32(p + 12, <uint32_t>r.queue_id)
     store32(p + 16, <uint32_t>r.flag)
@@ -178,6 +179,7 @@ cdef void write_record(uint8_t* p, NewRecord* r) noexcept nogil:
     p += r.topic_bytes
     store16(p, <uint32_t>r.properties_bytes)
     memcpy(p + 2, r.properties, <size_t>r.properties_bytes)
+    store32_last(at + 4, r.magic)
 
 
 cdef void check_host(object host, bint wide, str what) except *:
@@ -258,7 +260,7 @@ def encode_blank(target, position, limit):
     if left < 8:
         raise InvalidValue(f"blank: {left} bytes left, 8 needed")
     store32(<uint8_t*>view.p + at, <uint32_t>left)
-    store32(<uint8_t*>view.p + at + 4, MAGIC_BLANK)
+    store32_last(<uint8_t*>view.p + at + 4, MAGIC_BLANK)
 
 
 cdef inline bytes copy_of(const uint8_t* p, int64_t n):

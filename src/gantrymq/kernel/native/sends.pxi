@@ -62,6 +62,10 @@ cdef struct Ledger:
 
 # -- properties as they will be stored ---------------------------------------------------------------------
 
+cdef inline bint has_zero(Out* out) noexcept nogil:
+    return memchr(out.data, 0, out.size) != NULL
+
+
 cdef inline void put_stored(Out* out, size_t begin, const uint8_t* p, int64_t n) noexcept nogil:
     """Append an entry, with a separator if it is not the first."""
     if out.size > begin:
@@ -88,7 +92,9 @@ cdef int store_single(Lane* lane, Slice* given) noexcept nogil:
         elif not equals(name.p, name.n, b"CLUSTER", 7):
             put_stored(&lane.properties, 0, name.p, name.n + 1 + content.n)
     put_stored(&lane.properties, 0, lane.cluster, lane.cluster_bytes)
-    return LANE_TAKEN if lane.properties.size <= 32767 else LANE_POLICY
+    if lane.properties.size > 32767 or has_zero(&lane.properties):
+        return LANE_POLICY
+    return LANE_TAKEN
 
 
 cdef bint has_entry(const uint8_t* p, int64_t n, const uint8_t* wanted, int64_t wanted_bytes) noexcept nogil:
@@ -269,6 +275,8 @@ cdef int measure_batch(Lane* lane, Ledger* to, Header* h, Send* send, Slice* bod
             return LANE_POLICY
         count[0] += 1
         p += step
+    if state == LANE_TAKEN and count[0] and has_zero(&lane.properties):
+        return LANE_POLICY
     return state
 
 

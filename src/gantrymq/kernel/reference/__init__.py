@@ -12,7 +12,9 @@ from gantrymq.kernel.reference import lane
 from gantrymq.kernel.reference.columns import scan_columns
 from gantrymq.kernel.reference.dispatch import dispatch_records, match_tags
 from gantrymq.kernel.reference.frames import split_frames
+from gantrymq.kernel.reference.gather import gather_records
 from gantrymq.kernel.reference.index import insert_keys
+from gantrymq.kernel.reference.pages import touch_pages
 from gantrymq.kernel.reference.records import (
     crc32,
     decode_record,
@@ -25,6 +27,7 @@ from gantrymq.kernel.reference.records import (
 )
 from gantrymq.kernel.reference.replies import encode_pull_reply, encode_send_reply
 from gantrymq.kernel.reference.requests import decode_request
+from gantrymq.kernel.reference.torn import find_torn
 from gantrymq.kernel.reference.units import scan_units
 
 if TYPE_CHECKING:
@@ -46,6 +49,8 @@ __all__ = [
     "encode_record",
     "encode_send_reply",
     "find_record",
+    "find_torn",
+    "gather_records",
     "insert_keys",
     "match_tags",
     "record_bytes",
@@ -54,4 +59,5 @@ __all__ = [
     "scan_units",
     "split_frames",
     "string_hash",
+    "touch_pages",
 ]

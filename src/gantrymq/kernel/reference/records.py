@@ -121,7 +121,7 @@ def encode_record(target: WritableBuffer, position: int, limit: int, record: Rec
         record.sys_flag,
         record.born_timestamp,
     )
-    target[position : position + size] = b"".join(
+    encoded = b"".join(
         (
             head,
             record.born_host,
@@ -135,6 +135,10 @@ def encode_record(target: WritableBuffer, position: int, limit: int, record: Rec
             record.properties,
         )
     )
+    # The magic comes last: a process that is killed in between leaves no record, not half of one.
+    target[position + 8 : position + size] = encoded[8:]
+    target[position : position + 4] = encoded[:4]
+    target[position + 4 : position + 8] = encoded[4:8]
     return position + size
 
 
@@ -143,7 +147,8 @@ def encode_blank(target: WritableBuffer, position: int, limit: int) -> None:
     check_room(target, position, limit)
     if limit - position < BLANK_BYTES_MIN:
         raise InvalidValue(f"blank: {limit - position} bytes left, {BLANK_BYTES_MIN} needed")
-    struct.pack_into(">iI", target, position, limit - position, BLANK_MAGIC)
+    struct.pack_into(">i", target, position, limit - position)
+    struct.pack_into(">I", target, position + 4, BLANK_MAGIC)
 
 
 def _is_long(topic: bytes) -> bool:

@@ -21,6 +21,14 @@ class Connection(Body, frozen=True, kw_only=True):
     version: Int32 = 0
 
 
+class MismatchedMembers(Body, frozen=True, kw_only=True):
+    """Members of a group that agree with each other, and what they take that not everyone takes."""
+
+    client_ids: tuple[str, ...] = ()
+    subscriptions: tuple[str, ...] = ()
+    """Topic, kind and expression, with blanks between them."""
+
+
 class ConsumerConnections(Body, frozen=True, kw_only=True):
     """The members of a consumer group and what they agreed on (203)."""
 
@@ -29,6 +37,8 @@ class ConsumerConnections(Body, frozen=True, kw_only=True):
     consume_type: ConsumeType | None = None
     message_model: MessageModel | None = None
     consume_from_where: ConsumeFromWhere | None = None
+    mismatch: tuple[MismatchedMembers, ...] | None = None
+    """gantrymq's own: members that subscribe differently, which loses messages."""
 
 
 class ProducerConnections(Body, frozen=True, kw_only=True):

@@ -1,0 +1,195 @@
+"""The parameters of the store have the effect that their names promise, at their defaults and not.
+
+Each is given under its RocketMQ name. What a system call trace would show of a real disk, the
+simulated one tells by its counts and its contents.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gantrymq.store.checkpoint import load_checkpoint
+from gantrymq.store.settings import known_settings, read_settings
+from gantrymq.store.status import PutStatus
+from support.small_stores import written_store
+from support.store_rig import LOG, ROOT, Rig, message, sync_rig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+BIG = {"mappedFileSizeCommitLog": "1048576", "mappedFileSizeConsumeQueue": "20000"}
+POOL = {"transientStorePoolEnable": "true", "transientStorePoolSize": "2"}
+PAGE = 4096
+QUEUE_FILE = ROOT / "consumequeue" / "T" / "0" / f"{0:020d}"
+
+
+def until(rig: Rig, is_done: Callable[[], bool], step: float = 0.05) -> float:
+    """Let time pass in small steps until something is so; return how long it took."""
+    passed = 0.0
+    while not is_done():
+        assert passed < 120.0, "it never happens"
+        rig.tick(step)
+        rig.settle()
+        passed += step
+    return round(passed, 3)
+
+
+def is_flushed(rig: Rig) -> bool:
+    """Tell whether all of the log is on the disk."""
+    return rig.store.flush.flushed_offset == rig.store.log.wrote_offset
+
+
+# -- where and how large -------------------------------------------------------------------------
+
+
+def test_files_are_where_the_paths_say_and_nowhere_else(tmp_path: Path) -> None:
+    root, log = tmp_path / "root", tmp_path / "other" / "log"
+    written_store(root, 60, storePathCommitLog=str(log))
+    assert [path.name for path in sorted(log.iterdir())] == [f"{0:020d}", f"{8192:020d}"]
+    assert not (root / "commitlog").exists()
+    assert {path.name for path in tmp_path.iterdir()} == {"root", "other"}
+    assert {path.name for path in root.iterdir()} == {
+        "checkpoint", "config", "consumequeue", "index", "lock",
+    }  # fmt: skip
+
+
+def test_files_have_the_length_that_was_asked_for() -> None:
+    old = {"mapedFileSizeCommitLog": "12288", "mapedFileSizeConsumeQueue": "400"}
+    new = {name.replace("maped", "mapped"): value for name, value in old.items()}
+    root = {"storePathRootDir": str(ROOT)}
+    assert read_settings(root | old).files == read_settings(root | new).files
+    rig = Rig(new)
+    for number in range(50):
+        rig.put(bytes(1000), queue_id=number % 2)
+    assert rig.store.close()
+    for directory, length in ((LOG, 12288), (QUEUE_FILE.parent, 400)):
+        names = rig.disk.names(directory)
+        assert len(names) > 1
+        assert {rig.disk.size(directory / name) for name in names} == {length}
+
+
+# -- when the log is forced ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "body", "seconds"),
+    [
+        ({}, bytes(4 * PAGE), 0.5),
+        ({"flushIntervalCommitLog": "2000"}, bytes(4 * PAGE), 2.0),
+        ({}, bytes(2 * PAGE), 10.0),
+        ({"flushCommitLogLeastPages": "2"}, bytes(2 * PAGE), 0.5),
+        ({"flushCommitLogLeastPages": "0"}, b"x", 0.5),
+        ({}, b"x", 10.0),
+        ({"flushCommitLogThoroughInterval": "3000"}, b"x", 3.0),
+    ],
+    ids=str,
+)
+def test_when_the_log_is_forced(changes: dict[str, str], body: bytes, seconds: float) -> None:
+    rig = Rig(BIG | changes)
+    rig.put(body)
+    assert until(rig, lambda: is_flushed(rig)) == pytest.approx(seconds, abs=0.051)
+
+
+@pytest.mark.parametrize(("timed", "at_once"), [("true", False), ("false", True)])
+def test_a_put_ends_the_pause_unless_it_is_timed(timed: str, *, at_once: bool) -> None:
+    rig = Rig(BIG | {"flushCommitLogTimed": timed})
+    rig.put(bytes(8 * PAGE))
+    rig.log_flush.drain()
+    assert is_flushed(rig) is at_once
+
+
+def test_a_checkpoint_advances_although_nobody_waits() -> None:
+    rig = sync_rig()
+    out = rig.hold(rig.put(b"one"), waits=False)
+    assert out == [PutStatus.PUT_OK]
+    assert rig.store.flush.flushed_offset == 0, "the answer left before the disk was asked"
+    rig.settle()
+    rig.tick(60.0)
+    rig.settle()
+    rig.tick(60.0)
+    rig.settle()
+    (record,) = rig.records()
+    found = load_checkpoint(rig.disk, ROOT / "checkpoint")
+    assert (found.log_ms, found.queues_ms) == (record.store_timestamp, record.store_timestamp)
+
+
+# -- the pool ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "seconds"),
+    [
+        ({}, 0.2),
+        ({"commitIntervalCommitLog": "1000"}, 1.0),
+        ({"commitCommitLogThoroughInterval": "700"}, 0.85),
+    ],
+    ids=str,
+)
+def test_when_the_pool_is_committed(changes: dict[str, str], seconds: float) -> None:
+    rig = Rig(BIG | POOL | changes)
+    rig.put(b"x")
+    assert rig.bodies() == []
+    assert until(rig, lambda: rig.bodies() == [b"x"]) == pytest.approx(seconds, abs=0.051)
+
+
+def test_least_pages_of_a_commit() -> None:
+    rig = Rig(BIG | POOL | {"commitCommitLogLeastPages": "2"})
+    rig.put(bytes(PAGE))
+    assert rig.bodies() == []
+    rig.put(bytes(PAGE))
+    assert len(rig.bodies()) == 2
+    rig = Rig(BIG | POOL | {"commitCommitLogLeastPages": "0"})
+    rig.put(b"x")
+    assert rig.bodies() == [b"x"], "every byte is worth it"
+
+
+# -- queues --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "seconds"), [({}, 1.0), ({"flushIntervalConsumeQueue": "3000"}, 3.0)], ids=str
+)
+def test_when_queues_are_written(changes: dict[str, str], seconds: float) -> None:
+    rig = Rig(BIG | changes)
+    rig.put(b"x")
+    assert until(rig, lambda: rig.disk.exists(QUEUE_FILE)) == pytest.approx(seconds, abs=0.051)
+
+
+@pytest.mark.parametrize(
+    ("changes", "seconds"),
+    [({}, 60.0), ({"flushConsumeQueueThoroughInterval": "5000"}, 5.0)],
+    ids=str,
+)
+def test_when_queues_are_forced(changes: dict[str, str], seconds: float) -> None:
+    rig = Rig(BIG | changes)
+    rig.put(b"x")
+
+    def is_forced() -> bool:
+        return load_checkpoint(rig.disk, ROOT / "checkpoint").queues_ms > 0
+
+    assert until(rig, is_forced) == pytest.approx(seconds, abs=1.051)
+
+
+# -- limits and what has no effect ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limit", [1000, 4 << 20])
+def test_the_largest_body(limit: int) -> None:
+    rig = Rig({"maxMessageSize": str(limit), "mappedFileSizeCommitLog": str(16 << 20)})
+    stored = rig.store.put([message(bytes(limit))])
+    refused = rig.store.put([message(bytes(limit + 1))])
+    assert (stored.status, refused.status) == (PutStatus.PUT_OK, PutStatus.MESSAGE_ILLEGAL)
+    assert [len(body) for body in rig.bodies()] == [limit]
+
+
+def test_what_nothing_reads_is_taken_and_said_to_have_no_effect() -> None:
+    changes = {"putMsgIndexHightWater": "5", "useReentrantLockWhenPutMessage": "false"}
+    rig = Rig(BIG | changes)
+    for number in range(20):
+        assert rig.put(b"%d" % number).status is PutStatus.PUT_OK
+    assert rig.bodies() == [b"%d" % number for number in range(20)]
+    meanings = {row.names[0]: row.meaning for row in known_settings()}
+    assert all("no effect" in meanings[name] for name in changes)
