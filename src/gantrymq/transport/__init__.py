@@ -1,0 +1,1 @@
+"""Sockets and frames: carries commands between peers and knows nothing of brokers."""

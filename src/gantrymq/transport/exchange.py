@@ -1,0 +1,218 @@
+"""What passes through a connection: the peer's requests to the service, ours to the peer.
+
+What arrives lies in the buffer that all connections of a table share (see `table`). The service
+takes the whole frames of it in one call; what it returns goes out in one write. Only the beginning
+of a frame that is not complete is kept, in a bytearray of its own that grows as the rest comes, up
+to the length that the frame has announced, and is given up then. A connection where nothing
+happens therefore has no buffer.
+
+Who separates responses from requests: the service stops in front of a response (flag bit 0), and
+the connection gives it to who asked. A connection that has asked something looks at the first
+frames itself, so that a client's service does not see every answer.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from gantrymq.errors import ProtocolError
+from gantrymq.kernel import kernel
+from gantrymq.limits import FRAME_BYTES_MAX
+from gantrymq.transport.asks import Asks
+from gantrymq.transport.sending import MEMORY, UNSENT, Sender
+from gantrymq.transport.table import HEADROOM, connection_numbers
+from gantrymq.wire.frame import encode_frame
+from gantrymq.wire.header_codec import decode_header
+from gantrymq.wire.peer import PeerGone, PeerLate
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from gantrymq.transport.table import ConnectionTable
+    from gantrymq.wire.command import Command
+    from gantrymq.wire.peer import Service
+
+logger = logging.getLogger(__name__)
+
+LENGTH: Final = struct.Struct(">I")
+ONEWAY: Final = 2
+
+
+class Exchange(Sender):
+    """What `Connection` reads and asks with. Owned by the event loop's thread."""
+
+    __slots__ = ("_asks", "_kept", "_need", "_reason", "_service", "host", "listener", "number")
+
+    def __init__(self, table: ConnectionTable, service: Service, *, reads_always: bool) -> None:
+        super().__init__(table, reads_always=reads_always)
+        self._service = service
+        self.number = next(connection_numbers)
+        self.host = b""
+        self.listener = ""
+        self._reason = "the peer closed the connection"
+        self._asks: Asks | None = None
+        self._kept: bytearray | None = None
+        self._need = 0  # size that makes another look at what is kept worth while
+
+    def close(self, reason: str) -> None:
+        """Close the connection: `Connection` knows how."""
+        raise NotImplementedError
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return where the next bytes go; called by the loop, which fills it at once."""
+        return self._table.arrivals
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Take bytes that arrived; called by the loop."""
+        self._is_active = True
+        if not self._open:
+            return
+        try:
+            if self._kept is None:
+                self._take(self._table.buffer, HEADROOM, HEADROOM + nbytes)
+            else:
+                self._take_behind_kept(self._kept, nbytes)
+        except ProtocolError as error:
+            self._table.rare_log.warning(
+                f"frame {self.address.rpartition(':')[0]}", f"closing {self.address}: {error}"
+            )
+            self.close(f"not the protocol: {error}")
+        except Exception:
+            logger.exception("closing %s: the service failed", self.address)
+            self.close("the service failed")
+
+    def _take_behind_kept(self, kept: bytearray, nbytes: int) -> None:
+        """Join what is kept and what arrived; take it if a frame may be complete."""
+        view, size, stop = self._table.view, len(kept), HEADROOM + nbytes
+        if size + nbytes < self._need:
+            kept += view[HEADROOM:stop]
+            self._table.held_bytes += nbytes
+            if self._table.is_full:
+                self._stop_without_memory(size + nbytes)
+            return
+        if size <= HEADROOM:
+            view[HEADROOM - size : HEADROOM] = kept
+            self._release()
+            self._take(self._table.buffer, HEADROOM - size, stop)
+            return
+        behind = HEADROOM + self._need - size
+        kept += view[HEADROOM:behind]
+        self._table.held_bytes += behind - HEADROOM
+        self._release()
+        self._take(kept, 0, len(kept))
+        if behind < stop and self._open and self._kept is None:
+            self._take(self._table.buffer, behind, stop)
+
+    def _take(self, buffer: bytearray, position: int, stop: int) -> None:
+        """Give the service all frames of a range, and keep what is behind them."""
+        while position < stop and self._open:
+            if self._asks:
+                position = self._take_responses(buffer, position, stop)
+                if position == stop:
+                    return
+            before = position
+            position, answers = self._service.take(buffer, position, stop, self)
+            if answers:
+                self._answer(answers)
+            if position == stop or not self._open:
+                return
+            # Either the rest is not complete, or the service stopped: for a response, or because
+            # what follows is no frame, which is an error here.
+            frames, _behind = kernel.split_frames(buffer, position, stop, FRAME_BYTES_MAX)
+            if not frames:
+                self._keep(position, stop)
+                return
+            taken = position > before
+            before, position = position, self._take_responses(buffer, position, stop)
+            if not taken and position == before:
+                raise RuntimeError("the service took nothing of a complete request")
+
+    def _take_responses(self, buffer: bytearray, position: int, stop: int) -> int:
+        """Give the responses in front to who asked; return where the first other frame is."""
+        frames, behind = kernel.split_frames(buffer, position, stop, FRAME_BYTES_MAX)
+        with memoryview(buffer) as view:
+            for frame in frames:
+                header = bytes(view[frame.header : frame.body])
+                answer = decode_header(header, frame.serialize_type)
+                if not answer.is_response:
+                    return frame.start
+                if frame.body < frame.end:
+                    body = bytes(view[frame.body : frame.end])
+                    answer = msgspec.structs.replace(answer, body=body)
+                if self._asks is None or not self._asks.settle(answer):
+                    logger.debug("%s answered %d, too late", self.address, answer.opaque)
+        return behind
+
+    def _keep(self, position: int, stop: int) -> None:
+        """Keep the beginning of a frame, whose lengths are good as far as they are there.
+
+        It is in the shared buffer: what `_take` is given elsewhere is one whole frame.
+        """
+        table = self._table
+        size = stop - position
+        if size >= 8:
+            self._need = 4 + LENGTH.unpack_from(table.buffer, position)[0]
+        else:
+            self._need = 8 if size >= 4 else 4
+        self._kept = bytearray(table.view[position:stop])
+        table.held_bytes += size
+        if table.is_full:
+            self._stop_without_memory(size)
+
+    def _stop_without_memory(self, size: int) -> None:
+        """Let the frame grow no more while memory is short; a small one may for longer."""
+        if size > HEADROOM or self._table.held_bytes > self._table.settings.buffered_bytes_max:
+            self._stop_reading(MEMORY)
+
+    def _release(self) -> None:
+        if self._kept is not None:
+            self._table.held_bytes -= len(self._kept)
+            self._kept = None
+
+    # -- requests of ours -----------------------------------------------------------------------
+
+    def ask(self, request: Command, timeout_s: float) -> asyncio.Future[Command]:
+        """Send a request, whose opaque is replaced, and return its answer when it comes.
+
+        The future raises PeerGone, or PeerLate: also at once, for a peer that does not read or has
+        not answered `asks_max` others.
+
+        Raises:
+            InvalidValue: the request cannot be encoded.
+        """
+        future: asyncio.Future[Command] = self._table.loop.create_future()
+        if self._asks is None:
+            self._asks = Asks(self._table.loop)
+        if not self._open:
+            future.set_exception(PeerGone(f"{self.address}: {self._reason}"))
+        elif self._halt & UNSENT:
+            future.set_exception(
+                PeerLate(f"{self.address} does not read: {self.unsent_bytes} bytes wait already")
+            )
+        elif len(self._asks) >= self._table.settings.asks_max:
+            future.set_exception(
+                PeerLate(f"{self.address} has not answered {len(self._asks)} requests")
+            )
+        else:
+            opaque = self._asks.next_opaque()
+            flag = request.flag & ~ONEWAY
+            frame = encode_frame(msgspec.structs.replace(request, opaque=opaque, flag=flag))
+            self._asks.add(opaque, future, timeout_s)
+            self._send([frame], len(frame))
+        return future
+
+    def tell(self, request: Command) -> bool:
+        """Send a request that gets no answer; False if the other end is gone or does not read.
+
+        Raises:
+            InvalidValue: the request cannot be encoded.
+        """
+        if not self._open or self._halt & UNSENT:
+            return False
+        frame = encode_frame(msgspec.structs.replace(request, flag=request.flag | ONEWAY))
+        self._send([frame], len(frame))
+        return True

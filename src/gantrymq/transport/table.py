@@ -1,0 +1,162 @@
+"""All connections of a server or of a client: what they share, and the look at all of them.
+
+They share one receive buffer. A loop reads a socket and reports the bytes in one step, so nothing
+of the buffer is needed when the next connection's turn comes, except the beginning of a frame,
+which the connection copies. In front of the place where bytes arrive there is headroom: that
+beginning is put there when the rest comes, and so the frames of a read lie in one piece.
+
+    buffer   |.............headroom....kept|bytes that arrived.........|....|
+                                       ^ position                      ^ stop
+
+The table also knows how many bytes all connections hold, and looks at each of them every
+`sweep_s`: one timer for all. Owned by the event loop's thread.
+"""
+
+from __future__ import annotations
+
+import logging
+from itertools import count, islice
+from typing import TYPE_CHECKING, Final
+
+from gantrymq.clock import SystemClock
+from gantrymq.transport.rare_log import RareLog
+from gantrymq.transport.settings import TransportSettings
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Iterator
+
+    from gantrymq.clock import Clock
+    from gantrymq.transport.connection import Connection
+
+logger = logging.getLogger(__name__)
+
+HEADROOM: Final = 64 * 1024
+LOOKS_MAX: Final = 500
+"""Connections looked at before other work of the loop has its turn."""
+
+connection_numbers: Final = count(1)
+
+
+class ConnectionTable:
+    """The connections of one server or client."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        settings: TransportSettings | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.loop = loop
+        self.settings = settings or TransportSettings()
+        self.clock = clock or SystemClock()
+        self.rare_log = RareLog(logger, self.clock)
+        self.buffer = bytearray(HEADROOM + self.settings.receive_bytes)
+        self.view = memoryview(self.buffer)
+        self.arrivals = self.view[HEADROOM:]
+        """Where a socket's bytes go."""
+        self.connections: dict[int, Connection] = {}
+        self.held_bytes = 0
+        """In beginnings of frames."""
+        self.unsent_bytes = 0
+        """Waiting for peers to take them: what connections above their mark have, and what all had
+        when they were last looked at."""
+        self.on_sweep: Callable[[float], None] | None = None
+        """Told the time when a sweep begins."""
+        self._sweeps_always = False
+        self._emptied: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | asyncio.Handle | None = None
+        self._round: Iterator[Connection] = iter(())
+        self._unsent: list[tuple[int, Connection]] = []
+
+    @property
+    def is_full(self) -> bool:
+        """Tell whether connections hold as many bytes as they may."""
+        return self.held_bytes + self.unsent_bytes > self.settings.buffered_bytes_max
+
+    def add(self, connection: Connection) -> None:
+        """Take a new connection; the first one starts the timer."""
+        self.connections[connection.number] = connection
+        self._start_timer()
+
+    def discard(self, connection: Connection) -> None:
+        """Forget a connection that is no more."""
+        self.connections.pop(connection.number, None)
+        if not self.connections and self._emptied is not None and not self._emptied.done():
+            self._emptied.set_result(None)
+
+    async def wait_until_empty(self) -> None:
+        """Return when the last connection is gone."""
+        while self.connections:
+            self._emptied = self.loop.create_future()
+            await self._emptied
+
+    # -- the sweep ------------------------------------------------------------------------------
+
+    def start_sweeping(self) -> None:
+        """Look every `sweep_s` from now on, even while there are no connections."""
+        self._sweeps_always = True
+        self._start_timer()
+
+    def stop_sweeping(self) -> None:
+        """Look no more, until there is a new connection."""
+        self._sweeps_always = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def sweep(self) -> None:
+        """Look at all connections now."""
+        self._begin_round()
+        self._look_at(self._round)
+        self._relieve()
+
+    def _start_timer(self) -> None:
+        if self._timer is None:
+            self._timer = self.loop.call_later(self.settings.sweep_s, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._begin_round()
+        self._look_at_some()
+
+    def _look_at_some(self) -> None:
+        if self._look_at(islice(self._round, LOOKS_MAX)) == LOOKS_MAX:
+            self._timer = self.loop.call_soon(self._look_at_some)
+            return
+        self._relieve()
+        self._timer = None
+        if self.connections or self._sweeps_always:
+            self._start_timer()
+
+    def _begin_round(self) -> None:
+        if self.on_sweep is not None:
+            self.on_sweep(self.clock.monotonic())
+        self._round = iter(tuple(self.connections.values()))
+        self._unsent = []
+
+    def _look_at(self, connections: Iterator[Connection]) -> int:
+        now = self.clock.monotonic()
+        looks = 0
+        for looks, connection in enumerate(connections, 1):  # noqa: B007
+            connection.look(now)
+            if size := connection.unsent_bytes:
+                self._unsent.append((size, connection))
+        return looks
+
+    def _relieve(self) -> None:
+        """When all connections hold too much, close the worst that take nothing."""
+        excess = self.held_bytes + self.unsent_bytes - self.settings.buffered_bytes_max
+        if excess <= 0:
+            return
+        for size, connection in sorted(self._unsent, key=lambda pair: pair[0], reverse=True):
+            if connection.is_open and connection.takes_nothing:
+                self.rare_log.warning(
+                    "memory",
+                    f"all connections hold {self.held_bytes + self.unsent_bytes} bytes, more than"
+                    f" buffered_bytes_max: closing {connection.address}, which does not read and"
+                    f" has {size} bytes waiting",
+                )
+                connection.abort("does not read, and memory is short")
+                excess -= size
+                if excess <= 0:
+                    return
