@@ -12,32 +12,41 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from gantrymq.cli import store
+from gantrymq.cli import serve, store
 from gantrymq.cli.arguments import FAILED, PROGRAM, CommandParser
 from gantrymq.version import VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 DESCRIPTION: Final = """\
 RocketMQ in one pip install, with your topics as Spark tables."""
 
-EPILOG: Final = f"""\
-This is {VERSION}, a beginning: the package holds the wire codec, the record kernel and the message
-store, for use from Python. Name server, broker and client come with later versions.
-
+EPILOG: Final = """\
 commands:
+  server                      run a name server and a broker in this process
+  namesrv                     run a name server
+  broker                      run a broker; takes Apache RocketMQ's settings files
   store inspect|verify|rebuild|export DIR
                               look at a store directory of gantrymq or Apache RocketMQ, check it,
                               mend it, or get the messages out of it; `gantrymq store --help`
 
 first steps:
+  gantrymq server             ready in a second; point any RocketMQ client at 127.0.0.1:9876
   gantrymq --version          which version this is, and whether the fast (compiled) or the
                               readable kernel is in use
   python -c 'import gantrymq.wire.frame as frame; help(frame)'
                               how to split received bytes into frames
 
 exit status: 0 success, 1 a failed operation, 2 bad usage"""
+
+
+_COMMANDS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
+    "server": serve.server,
+    "namesrv": serve.namesrv,
+    "broker": serve.broker,
+    "store": store.main,
+}
 
 
 def _parser() -> CommandParser:
@@ -106,8 +115,8 @@ def _run(arguments: Sequence[str] | None) -> int:
         sys.stdout.write(version_line() + "\n")
     elif chosen.help or chosen.command is None:
         sys.stdout.write(parser.format_help())
-    elif chosen.command == "store":
-        return store.main(chosen.rest)
+    elif chosen.command in _COMMANDS:
+        return _COMMANDS[chosen.command](chosen.rest)
     else:
         parser.error(f"there is no command {chosen.command!r} in version {VERSION}")
     return 0

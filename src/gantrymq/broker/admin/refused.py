@@ -1,0 +1,58 @@
+"""Requests that this broker does not serve, each with a sentence that says what to do instead."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gantrymq.wire.codes import RequestCode
+
+_STATIC: Final = (
+    "static topics are not supported here; make an ordinary topic with updateTopic, and add "
+    "queues or brokers to it"
+)
+_COLD: Final = (
+    "cold reads are not limited by group here: they are read on a thread of their own, and never "
+    "hold up producers"
+)
+_ROCKSDB: Final = "there is no RocksDB here: queues and tables are plain files"
+_CONTAINER: Final = "this is no broker container; start another broker with gantrymq broker"
+_CONTROLLER: Final = "there is no controller here; see automatic failover in the documentation"
+_LITE: Final = "light topics are not supported here; use an ordinary topic, filtered by tags"
+
+REFUSED: Final[dict[int, str]] = {
+    RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC: _STATIC,
+    RequestCode.UPDATE_COLD_DATA_FLOW_CTR_CONFIG: _COLD,
+    RequestCode.REMOVE_COLD_DATA_FLOW_CTR_CONFIG: _COLD,
+    RequestCode.SET_COMMITLOG_READ_MODE: (
+        "how the log is read ahead is not set from outside here; the machine decides"
+    ),
+    RequestCode.CHECK_ROCKSDB_CQ_WRITE_PROGRESS: _ROCKSDB,
+    RequestCode.EXPORT_ROCKSDB_CONFIG_TO_JSON: _ROCKSDB,
+    RequestCode.SWITCH_TIMER_ENGINE: (
+        "there is one way of keeping timers here, and nothing to switch to"
+    ),
+    RequestCode.POP_ROLLBACK: "pops are kept in one way here, and there is nothing to roll back",
+    RequestCode.ADD_BROKER: _CONTAINER,
+    RequestCode.REMOVE_BROKER: _CONTAINER,
+    RequestCode.RESET_MASTER_FLUSH_OFFSET: (
+        "a slave keeps no master's flush offset here; nothing has to be reset"
+    ),
+    **dict.fromkeys(
+        (
+            RequestCode.GET_BROKER_EPOCH_CACHE,
+            RequestCode.NOTIFY_BROKER_ROLE_CHANGED,
+            RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET,
+            RequestCode.CONTROLLER_ELECT_MASTER,
+            RequestCode.CONTROLLER_REGISTER_BROKER,
+            RequestCode.CONTROLLER_GET_REPLICA_INFO,
+            RequestCode.CONTROLLER_GET_METADATA_INFO,
+            RequestCode.CONTROLLER_GET_SYNC_STATE_DATA,
+            RequestCode.UPDATE_CONTROLLER_CONFIG,
+            RequestCode.GET_CONTROLLER_CONFIG,
+            RequestCode.CLEAN_BROKER_DATA,
+        ),
+        _CONTROLLER,
+    ),
+    **dict.fromkeys(range(200070, 200080), _LITE),
+}
+"""Request code to the remark of its refusal (REQUEST_CODE_NOT_SUPPORTED)."""

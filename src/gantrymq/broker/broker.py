@@ -1,0 +1,401 @@
+"""A broker without its sockets: joins store, tables and handlers, and owns their start and stop.
+
+    service     what a listener hands received bytes to
+    tick        does what is due by the clock; the owner calls it
+    tables      topics, groups, offsets, clients
+
+One task, the event loop's, calls everything here.
+"""
+
+from __future__ import annotations
+
+import logging
+from random import Random
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from gantrymq.broker.admin.admin import admin_handlers
+from gantrymq.broker.admin.configuration import LiveChanges
+from gantrymq.broker.admin.parts import AdminParts
+from gantrymq.broker.admin.refused import REFUSED
+from gantrymq.broker.client_requests import ClientRequests
+from gantrymq.broker.config_saving import ConfigSaver, SaveFailed
+from gantrymq.broker.counting import Counting
+from gantrymq.broker.delay import DelayDelivery
+from gantrymq.broker.half import as_half
+from gantrymq.broker.hold import HeldPulls
+from gantrymq.broker.pull import Pulling
+from gantrymq.broker.queries import Queries
+from gantrymq.broker.replies import Replies
+from gantrymq.broker.retry import SendBack
+from gantrymq.broker.router import Router
+from gantrymq.broker.schedule import Schedule
+from gantrymq.broker.selections import Selections
+from gantrymq.broker.send import Sending
+from gantrymq.broker.service import BrokerService
+from gantrymq.broker.settings import LiveSettings
+from gantrymq.broker.storing import Storing
+from gantrymq.broker.tables import make_tables
+from gantrymq.broker.transactions import TransactionParts, Transactions
+from gantrymq.model.names import is_retry_topic, may_send_to
+from gantrymq.model.topic import Perm
+from gantrymq.store.broker_statistics import BrokerStatistics
+from gantrymq.store.message_store import Identity, MessageStore
+from gantrymq.store.settings import BrokerRole
+from gantrymq.store.statistics import StoreStatistics
+from gantrymq.store.timers import StoreTimers
+from gantrymq.wire.codes import RequestCode
+from gantrymq.wire.hosts import decode_host
+from gantrymq.wire.response_errors import SystemFailure
+
+if TYPE_CHECKING:
+    from asyncio import Future
+    from collections.abc import Callable
+
+    from gantrymq.broker.admin.configuration import Changed
+    from gantrymq.broker.admin.parts import RouteOf
+    from gantrymq.broker.settings import BrokerSettings
+    from gantrymq.broker.subscriptions import Mismatch
+    from gantrymq.clock import Clock
+    from gantrymq.kernel import QueueRun
+    from gantrymq.model.topic import TopicConfig
+    from gantrymq.store.files import Files
+    from gantrymq.store.put import NewMessage
+    from gantrymq.store.recovery import RecoveryReport
+    from gantrymq.store.settings import StoreSettings
+    from gantrymq.store.worker import Worker, Workers
+    from gantrymq.wire.peer import Answer, Handler
+
+log = logging.getLogger(__name__)
+
+CLIENT_SCAN_S: Final = 10.0
+SAMPLE_S: Final = 1.0
+
+
+class Loop(NamedTuple):
+    """What a broker needs of an event loop."""
+
+    soon: Callable[[Callable[[], None]], object]
+    new_future: Callable[[], Future[Answer]]
+
+
+class Surroundings(NamedTuple):
+    """What a broker stands on; a test has its own."""
+
+    files: Files
+    clock: Clock
+    workers: Workers
+    config_worker: Worker
+    loop: Loop
+    memory_bytes: int
+    pid: int
+
+
+class Broker:
+    """One broker."""
+
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        store_settings: StoreSettings,
+        store_host: bytes,
+        around: Surroundings,
+        *,
+        routes_changed: Callable[[], None] = lambda: None,
+        wake: Callable[[], None] = lambda: None,
+        route: RouteOf | None = None,
+    ) -> None:
+        """Tell `routes_changed` when name servers have to know; `wake` when to `tick` earlier.
+
+        `route` finds the queues of a topic on all brokers.
+        """
+        self.settings = LiveSettings(settings)
+        self.store_settings = store_settings
+        self._around = around
+        self._routes_changed = routes_changed
+        self._is_open = False
+        clock, loop = around.clock, around.loop
+        self.schedule = Schedule(wake)
+        self.held = HeldPulls(clock, loop.soon)
+        self.tables = make_tables(
+            settings,
+            clock,
+            len(store_settings.schedule.delays_ms),
+            topic_changed=self._topic_changed,
+            topic_removed=self._topic_removed,
+            mismatch_changed=self._mismatch_changed,
+        )
+        self.store = MessageStore(
+            store_settings,
+            Identity(
+                store_host,
+                settings.cluster.encode(),
+                settings.region.encode(),
+                settings.trace_on,
+            ),
+            files=around.files,
+            clock=clock,
+            workers=around.workers,
+            arrived=self._arrived,
+            memory_bytes=around.memory_bytes,
+        )
+        self.saver = ConfigSaver(
+            around.files,
+            store_settings.paths.config,
+            around.config_worker,
+            clock,
+            _save_failed,
+        )
+        self.counting = Counting(
+            BrokerStatistics(clock, settings.cluster),
+            StoreStatistics(clock),
+            self.store.take_counts,
+        )
+        self.delay = DelayDelivery(
+            self.store,
+            self.tables.delays,
+            store_settings.schedule.delays_ms,
+            clock,
+            self._delay_moved,
+        )
+        self._timers: StoreTimers | None = None
+        self.live_changes = LiveChanges(clock)
+        self._route = route
+        self.service = self._make_service(store_host)
+
+    def _make_service(self, store_host: bytes) -> BrokerService:
+        """Join the handlers."""
+        tables, settings, clock = self.tables, self.settings, self._around.clock
+        new_future = self._around.loop.new_future
+        pick = Random().randrange  # noqa: S311 - a queue is no secret
+        storing = Storing(self.store, settings, store_host, new_future, self.counting.stored)
+        selections = Selections(tables.filters, settings, clock)
+        self.clients = ClientRequests(
+            tables.clients, tables.groups, tables.topics, tables.locks, selections, settings
+        )
+        pulling = Pulling(
+            self.store,
+            tables.topics,
+            tables.groups,
+            tables.clients,
+            tables.offsets,
+            selections,
+            self.held,
+            self.counting,
+            settings,
+            is_slave=self.is_slave,
+            new_future=new_future,
+        )
+        sending = Sending(storing, tables.topics, tables.groups, Rewriting(), settings, clock, pick)
+        send_back = SendBack(
+            self.store,
+            storing,
+            tables.topics,
+            tables.groups,
+            settings,
+            pick,
+            self.counting.broker.sent_back,
+        )
+        self.transactions = self._make_transactions(storing, store_host)
+        replies = Replies(
+            self.store,
+            sending,
+            tables.clients,
+            settings,
+            clock,
+            store_host,
+            self.counting.stored,
+        )
+        router = Router(
+            {
+                **Queries(self.store, tables.offsets).handlers,
+                **self.clients.handlers,
+                **self.transactions.handlers,
+                **replies.handlers,
+                RequestCode.CONSUMER_SEND_MSG_BACK: send_back.handle,
+                **self._admin_handlers(storing, selections, store_host),
+            },
+            REFUSED,
+        )
+        return BrokerService(
+            self.store,
+            storing,
+            sending,
+            pulling,
+            router,
+            settings,
+            (self.clients, pulling),
+        )
+
+    def _admin_handlers(
+        self, storing: Storing, selections: Selections, store_host: bytes
+    ) -> dict[int, Handler]:
+        parts = AdminParts(
+            store=self.store,
+            tables=self.tables,
+            settings=self.settings,
+            counting=self.counting,
+            held=self.held,
+            selections=selections,
+            saver=self.saver,
+            clock=self._around.clock,
+            address=decode_host(store_host, "store host").text,
+            is_slave=lambda: self.is_slave,
+            new_future=self._around.loop.new_future,
+            route=self._route,
+        )
+        return admin_handlers(
+            parts,
+            self._around.files,
+            self.live_changes,
+            store_settings=lambda: self.store_settings,
+            waiting_sends=lambda: storing.waiting,
+            apply=self._change_settings,
+        )
+
+    def _make_transactions(self, storing: Storing, store_host: bytes) -> Transactions:
+        retention = self.store_settings.retention
+        return Transactions(
+            TransactionParts(
+                self.store,
+                storing,
+                self.tables,
+                self.settings,
+                self._around.clock,
+                store_host,
+                self._around.loop.new_future,
+                reserved_ms=lambda: retention.reserved_hours * 3_600_000,
+                is_slave=lambda: self.is_slave,
+                wake=self._transactions_moved,
+                stored=self.counting.stored,
+            )
+        )
+
+    @property
+    def is_slave(self) -> bool:
+        """Tell whether this broker copies a master."""
+        return self.store_settings.replication.role is BrokerRole.SLAVE
+
+    # -- start and stop -------------------------------------------------------------------------
+
+    def open(self, progress: Callable[[int], None] | None = None) -> RecoveryReport:
+        """Open the store, load the tables and take requests from now on. Blocks.
+
+        Raises:
+            StoreLocked: another process has the store open.
+            StoreDamaged: its files are not what the settings say.
+            OSError: the disk refuses.
+        """
+        report = self.store.open(self._around.pid, progress)
+        schedule = self.store_settings.schedule
+        self.tables.load(self.saver, self.settings.now, schedule.flush_interval_ms)
+        self.saver.add(self.live_changes)
+        for topic in self.tables.topics.all().values():
+            self._open_lane(topic)
+        now = self._around.clock.monotonic()
+        self._timers = StoreTimers(self.store, self.store_settings, now)
+        self._is_open = True
+        self._plan(now, self._timers)
+        return report
+
+    def _plan(self, now: float, timers: StoreTimers) -> None:
+        plan = self.schedule
+        plan.add("store timers", timers.tick, now)
+        plan.add("saving tables", self.saver.tick, now)
+        self._delay_entry = plan.add("delayed messages", self._tick_delay, now)
+        self._transactions_entry = plan.add("transactions", self.transactions.tick, now)
+        self._held_entry = plan.add("held pulls", self.held.expire, None)
+        self.held.sooner = lambda due: plan.poke(self._held_entry, due)
+        plan.every("silent clients", CLIENT_SCAN_S, self.clients.expire, now)
+        plan.every("queue locks", CLIENT_SCAN_S, self.tables.locks.expire, now)
+        plan.every("statistics", SAMPLE_S, self.counting.sample, now)
+
+    def tick(self, now: float) -> float | None:
+        """Do what is due; return when to be called again."""
+        return self.schedule.tick(now)
+
+    def close(self) -> bool:
+        """Answer whoever waits, save everything, close the store; True if all went well. Blocks."""
+        self._is_open = False
+        self.held.release_all()
+        self.transactions.close()
+        failures = self.saver.finish()
+        return self.store.close() and not failures
+
+    # -- what the parts tell each other ---------------------------------------------------------
+
+    def _arrived(self, run: QueueRun) -> None:
+        self.held.arrived(run)
+        self.delay.arrived(run)
+
+    def _tick_delay(self, now: float) -> float | None:
+        due_ms = self.delay.tick()
+        if due_ms is None:
+            return None
+        return now + max(0, due_ms - self._around.clock.now_ms()) / 1000
+
+    def _delay_moved(self) -> None:
+        self.schedule.poke(self._delay_entry, self._around.clock.monotonic())
+
+    def _transactions_moved(self) -> None:
+        self.schedule.poke(self._transactions_entry, self._around.clock.monotonic())
+
+    def _change_settings(self, changed: Changed) -> None:
+        """Go on with settings that an operator has changed."""
+        before, self.settings.now = self.settings.now, changed.broker
+        if changed.store != self.store_settings:
+            self.store_settings = changed.store
+            self.store.change_settings(changed.store)
+            if self._timers is not None:
+                self._timers.change_settings(changed.store, self._around.clock.monotonic())
+        self.tables.groups.auto_create = changed.broker.creates_groups
+        if changed.broker.offsets_interval_ms != before.offsets_interval_ms:
+            self.saver.change_interval(self.tables.offsets, changed.broker.offsets_interval_ms)
+        if changed.broker.permission != before.permission:
+            for topic in self.tables.topics.all().values():
+                self._open_lane(topic)
+            self.tables.topics.touch()
+            self._routes_changed()
+
+    def _topic_changed(self, topic: TopicConfig) -> None:
+        if self._is_open:
+            self._open_lane(topic)
+            self.saver.save(self.tables.topics, lambda _error: None)
+            self._routes_changed()
+
+    def _topic_removed(self, name: str) -> None:
+        if self._is_open:
+            self.store.close_topic(name)
+            self.saver.save(self.tables.topics, lambda _error: None)
+            self._routes_changed()
+
+    def _open_lane(self, topic: TopicConfig) -> None:
+        """Let ordinary sends to a topic take the lane, if nothing about it needs policy."""
+        if (
+            topic.writable
+            and self.settings.now.permission & Perm.WRITE
+            and may_send_to(topic.name)
+            and not is_retry_topic(topic.name)
+        ):
+            self.store.open_topic(topic.name, topic.write_queues)
+        else:
+            self.store.close_topic(topic.name)
+
+    def _mismatch_changed(self, mismatch: Mismatch) -> None:
+        if len(mismatch.variants) > 1:
+            log.warning("the members of group %s subscribe to different things", mismatch.group)
+
+
+class Rewriting:
+    """TEMPORARY."""
+
+    def as_half(self, message: NewMessage) -> NewMessage:
+        """Return the half message."""
+        return as_half(message)
+
+    def as_timer(self, message: NewMessage) -> tuple[NewMessage, str | None]:
+        """Refuse."""
+        raise SystemFailure("no timers yet")
+
+
+def _save_failed(failure: SaveFailed) -> None:
+    log.error("%s could not be saved and is tried again: %s", failure.file_name, failure.error)

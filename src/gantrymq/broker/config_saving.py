@@ -1,0 +1,166 @@
+"""Writing the tables of a broker to `config/`, on a timer and at the end.
+
+Each table (`SavedState`) has an interval. When it is due and has changed, a picture of it is taken
+on the loop, and a worker encodes the picture and replaces the file. At most one job of a table is
+under way, so there are never more jobs than tables. What changes meanwhile counts as a change for
+the next interval. A save that fails is reported and tried again at the next interval; the table
+stays dirty until one has succeeded, and the file on the disk is the old one or the new one, whole.
+
+Owned by one task; `tick` is called by the broker's loop, as that of the store's timers is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from gantrymq.store import config_files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from gantrymq.broker.saved_state import SavedState
+    from gantrymq.clock import Clock
+    from gantrymq.store.files import Files
+    from gantrymq.store.worker import Worker
+
+DEFAULT_INTERVAL_MS: Final = 5_000
+"""`flushConsumerOffsetInterval`."""
+WAITING_MAX: Final = 10_000
+"""Callers that wait for the save of one table."""
+
+
+class SaveFailed(NamedTuple):
+    """A table that could not be written; it will be tried again."""
+
+    file_name: str
+    error: Exception
+
+
+@dataclass(slots=True)
+class _Entry:
+    state: SavedState
+    path: Path
+    interval_s: float
+    due: float
+    is_running: bool = False
+    waiting: list[tuple[int, Callable[[Exception | None], None]]] = field(default_factory=list)
+    """Who wants to know when the table is saved up to which change."""
+
+
+class ConfigSaver:
+    """Loads and saves the tables of one broker."""
+
+    def __init__(
+        self,
+        files: Files,
+        directory: Path,
+        worker: Worker,
+        clock: Clock,
+        failed: Callable[[SaveFailed], None],
+    ) -> None:
+        self._files = files
+        self._directory = directory
+        self._worker = worker
+        self._clock = clock
+        self._failed = failed
+        self._entries: dict[str, _Entry] = {}
+
+    def add(self, state: SavedState, interval_ms: int = DEFAULT_INTERVAL_MS) -> str | None:
+        """Load a table from its file, if there is one, and keep it saved from now on.
+
+        Blocks; called at the start. Returns why the backup was used, if it was.
+
+        Raises:
+            StoreDamaged: there is a file, and neither it nor its backup can be understood.
+        """
+        path = self._directory / state.file_name
+        loaded = config_files.load(self._files, path, state.load)
+        interval_s = interval_ms / 1000
+        due = self._clock.monotonic() + interval_s
+        self._entries[state.file_name] = _Entry(state, path, interval_s, due)
+        return None if loaded is None else loaded.trouble
+
+    def change_interval(self, state: SavedState, interval_ms: int) -> None:
+        """Save a table more often, or less, from now on."""
+        entry = self._entries[state.file_name]
+        entry.interval_s = interval_ms / 1000
+        entry.due = min(entry.due, self._clock.monotonic() + entry.interval_s)
+
+    def tick(self, now: float) -> float:
+        """Begin the saves that are due; return when to be called again."""
+        for entry in self._entries.values():
+            if now >= entry.due:
+                entry.due = now + entry.interval_s
+                self._begin(entry)
+        return min((entry.due for entry in self._entries.values()), default=now + 1.0)
+
+    def save(self, state: SavedState, done: Callable[[Exception | None], None]) -> None:
+        """Save a table now; `done` is called with None once all its changes so far are in the file.
+
+        It is called with the error if the save fails. At once, if nothing has to be written.
+        """
+        entry = self._entries[state.file_name]
+        if not state.is_dirty:
+            done(None)
+        elif len(entry.waiting) >= WAITING_MAX:
+            done(OverflowError(f"{WAITING_MAX} callers wait for {state.file_name} to be saved"))
+        else:
+            entry.waiting.append((state.changes, done))
+            self._begin(entry)
+
+    def finish(self) -> list[SaveFailed]:
+        """Save whatever is dirty and wait for it: the end of a broker. Blocks."""
+        failures: list[SaveFailed] = []
+        for name, entry in self._entries.items():
+            if not entry.state.is_dirty:
+                continue
+            changes, encode = entry.state.changes, entry.state.snapshot()
+            # Jobs run one after the other: one that is under way is done when this one is.
+            future = self._worker.begin(partial(self._write, entry.path, encode))
+            try:
+                future.result()
+            except Exception as error:  # noqa: BLE001 - the other tables are saved all the same
+                failures.append(SaveFailed(name, error))
+                self._failed(failures[-1])
+                self._answer(entry, -1, error)
+            else:
+                entry.state.mark_saved(changes)
+                self._answer(entry, changes, None)
+        return failures
+
+    def _begin(self, entry: _Entry) -> None:
+        if entry.is_running or not entry.state.is_dirty:
+            return
+        entry.is_running = True
+        changes, encode = entry.state.changes, entry.state.snapshot()
+
+        def done(_: None) -> None:
+            entry.is_running = False
+            entry.state.mark_saved(changes)
+            self._answer(entry, changes, None)
+            if entry.waiting:
+                self._begin(entry)
+
+        def failed(error: Exception) -> None:
+            entry.is_running = False
+            self._failed(SaveFailed(entry.state.file_name, error))
+            self._answer(entry, -1, error)
+
+        self._worker.submit(partial(self._write, entry.path, encode), done, failed)
+
+    def _write(self, path: Path, encode: Callable[[], bytes]) -> None:
+        """Replace a file; runs on the worker."""
+        config_files.save(self._files, path, encode())
+
+    @staticmethod
+    def _answer(entry: _Entry, changes: int, error: Exception | None) -> None:
+        """Tell those who waited for what was saved, or everyone that it failed."""
+        waiting, entry.waiting = entry.waiting, []
+        for wanted, done in waiting:
+            if error is None and wanted > changes:
+                entry.waiting.append((wanted, done))
+            else:
+                done(error)

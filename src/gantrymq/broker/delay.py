@@ -1,0 +1,189 @@
+"""Delayed messages: kept in one queue for each level, stored anew for their topic when due.
+
+A message with a level waits in SCHEDULE_TOPIC_XXXX, queue level - 1. All messages of a queue wait
+equally long, so that the first is due first, and its consume queue entry says when. One `tick`
+looks at every level that may have something due, delivers a bounded number, and returns when it
+wants to be called again. A level whose queue is empty costs nothing until something arrives in it.
+
+How far a level has come is kept in `DelayProgress`, which is saved now and then: what was delivered
+since is delivered once more after a crash, and nothing is left out. Progress moves on only when the
+store has let the delivered message out, as safe as the settings ask.
+
+Owned by the event loop's task.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from gantrymq.broker.stored_again import as_new, decode
+from gantrymq.model.names import SCHEDULE_TOPIC
+from gantrymq.store.get import units_of
+from gantrymq.store.status import GetStatus, PutStatus
+from gantrymq.wire.properties import DELAY, REAL_QUEUE_ID, REAL_TOPIC
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gantrymq.broker.delay_progress import DelayProgress
+    from gantrymq.clock import Clock
+    from gantrymq.kernel import QueueRun, Record
+    from gantrymq.store.get import Found
+    from gantrymq.store.message_store import MessageStore
+    from gantrymq.store.put import NewMessage
+
+log = logging.getLogger(__name__)
+
+UNITS_A_LOOK: Final = 256
+"""Messages of one level that are delivered before others have their turn."""
+RETRY_S: Final = 1.0
+"""Pause behind a delivery that the store refused."""
+_SCHEDULE: Final = SCHEDULE_TOPIC.encode()
+
+
+def delivered(record: Record) -> NewMessage | None:
+    """Return the message that a delayed one becomes; None if it does not say where it belongs."""
+    waiting = as_new(record)
+    topic = waiting.properties.get(REAL_TOPIC)
+    queue_id = waiting.properties.get(REAL_QUEUE_ID, "0")
+    if not topic or not queue_id.isdecimal():
+        return None
+    properties = {name: value for name, value in waiting.properties.items() if name != DELAY}
+    return waiting._replace(topic=topic, queue_id=int(queue_id), properties=properties, waits=False)
+
+
+class _Level:
+    """One level: where it is, and when it has something to do (wall clock; None is never)."""
+
+    __slots__ = ("busy", "due_ms", "number")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.due_ms: int | None = 0
+        self.busy = False
+
+    @property
+    def queue_id(self) -> int:
+        """Return the queue of the schedule topic."""
+        return self.number - 1
+
+
+class DelayDelivery:
+    """Delivers what is due."""
+
+    def __init__(
+        self,
+        store: MessageStore,
+        progress: DelayProgress,
+        delays_ms: Sequence[int],
+        clock: Clock,
+        wake: Callable[[], None] = lambda: None,
+        delivered_to: Callable[[NewMessage], None] = lambda _message: None,
+    ) -> None:
+        """Call `wake` when `tick` has something to do before the time it asked for."""
+        self._store = store
+        self._progress = progress
+        self._delays_ms = tuple(delays_ms)
+        self._clock = clock
+        self._wake = wake
+        self._delivered_to = delivered_to
+        self._levels = [_Level(number) for number in range(1, len(delays_ms) + 1)]
+
+    def arrived(self, run: QueueRun) -> None:
+        """Notice a message in an empty level's queue; called by dispatch."""
+        if run.topic == _SCHEDULE and run.queue_id < len(self._levels):
+            level = self._levels[run.queue_id]
+            if level.due_ms is None:
+                level.due_ms = 0
+                self._wake()
+
+    def tick(self) -> int | None:
+        """Deliver what is due; return the wall-clock time of the next call, or None."""
+        now_ms = self._clock.now_ms()
+        for level in self._levels:
+            if not level.busy and level.due_ms is not None and level.due_ms <= now_ms:
+                self._look(level, now_ms)
+        dues = [one.due_ms for one in self._levels if one.due_ms is not None and not one.busy]
+        return min(dues, default=None)
+
+    def _look(self, level: _Level, now_ms: int) -> None:
+        """See how many messages at the front of a level are due, and begin to deliver them."""
+        queue = self._store.queues.find(SCHEDULE_TOPIC, level.queue_id)
+        offset = self._progress.find(level.number)
+        if queue is None or offset >= queue.max_offset:
+            if queue is not None and offset > queue.max_offset:
+                self._progress.set(level.number, queue.max_offset)  # the log was cut behind it
+            level.due_ms = None
+            return
+        if offset < queue.min_offset:
+            offset = queue.min_offset
+            self._progress.set(level.number, offset)
+        due = 0
+        for unit in units_of(queue.read(offset, UNITS_A_LOOK)):
+            level.due_ms = self._deliver_at(unit.tags_code, level, now_ms)
+            if level.due_ms > now_ms:
+                break
+            due += 1
+        if due:
+            self._deliver(level, offset, due)
+
+    def _deliver_at(self, tags_code: int, level: _Level, now_ms: int) -> int:
+        """Return when a message is due; a time further off than its level allows is not believed:
+        the clock was set back, or the level shortened.
+        """
+        latest = now_ms + self._delays_ms[level.number - 1]
+        return tags_code if tags_code <= latest else now_ms
+
+    def _deliver(self, level: _Level, offset: int, count: int) -> None:
+        level.busy = True
+        self._store.reads.begin_get(
+            SCHEDULE_TOPIC,
+            level.queue_id,
+            offset,
+            count,
+            None,
+            lambda found: self._found(level, offset, found),
+        )
+
+    def _found(self, level: _Level, offset: int, found: Found) -> None:
+        if found.status is not GetStatus.FOUND and found.next_offset <= offset:
+            self._pause(level, f"reading offset {offset} gave {found.status.value}")
+            return
+        last_end, next_offset, refused = 0, found.next_offset, ""
+        for raw in found.records:
+            record = decode(raw)
+            message = delivered(record)
+            if message is None:
+                log.warning(
+                    "a message of delay level %d does not say where it belongs; left out",
+                    level.number,
+                )
+                continue
+            stored = self._store.put([message])
+            if stored.status is not PutStatus.PUT_OK:
+                next_offset = record.queue_offset
+                refused = f"storing for {message.topic} gave {stored.status.value}"
+                break
+            self._delivered_to(message)
+            last_end = stored.end
+        # All of them wait behind the last one's place in the log.
+        self._store.hold(last_end, lambda status: self._safe(level, next_offset, status, refused))
+
+    def _safe(self, level: _Level, next_offset: int, status: PutStatus, refused: str) -> None:
+        if not status.is_stored:
+            self._pause(level, f"delivered messages are not safe: {status.value}")
+            return
+        self._progress.set(level.number, next_offset)
+        if refused:
+            self._pause(level, refused)
+            return
+        level.busy = False
+        level.due_ms = 0
+        self._wake()
+
+    def _pause(self, level: _Level, why: str) -> None:
+        log.warning("delay level %d waits %g s: %s", level.number, RETRY_S, why)
+        level.busy = False
+        level.due_ms = self._clock.now_ms() + int(RETRY_S * 1000)
+        self._wake()

@@ -1,0 +1,327 @@
+"""PULL_MESSAGE: who may read what, what is read, and what the answer says.
+
+The checks come in RocketMQ's order, so that a client sees the code it expects. Then the store is
+read; what it found becomes one of four codes with the offsets of the queue. A pull that found
+nothing at the end of its queue is held, if its sender allows it, and run again when a message
+arrives or its time is over.
+
+Owned by the event loop's task.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from gantrymq.broker.answers import refusal
+from gantrymq.errors import GantryError
+from gantrymq.kernel import kernel
+from gantrymq.model.group import MessageModel
+from gantrymq.model.topic import Perm
+from gantrymq.store.status import GetStatus
+from gantrymq.wire.codes import SPOKEN_VERSION, ResponseCode
+from gantrymq.wire.peer import Answer, RawReply
+from gantrymq.wire.response_errors import (
+    InvalidParameter,
+    NoPermission,
+    SubscriptionGroupNotExist,
+    SubscriptionNotExist,
+    SubscriptionNotLatest,
+    TopicNotExist,
+)
+from gantrymq.wire.sysflag import PullFlag
+
+if TYPE_CHECKING:
+    from asyncio import Future
+    from collections.abc import Callable
+
+    from gantrymq.broker.clients import Clients
+    from gantrymq.broker.consumer_offsets import ConsumerOffsets
+    from gantrymq.broker.groups import Groups
+    from gantrymq.broker.hold import Held, HeldPulls
+    from gantrymq.broker.selections import Selection, Selections
+    from gantrymq.broker.settings import LiveSettings
+    from gantrymq.broker.topics import Topics
+    from gantrymq.kernel.values import PullRequest
+    from gantrymq.model.group import Subscription, SubscriptionGroup
+    from gantrymq.model.topic import TopicConfig
+    from gantrymq.store.get import Found
+    from gantrymq.store.message_store import MessageStore
+    from gantrymq.wire.peer import Peer
+
+_CODES: Final = {
+    GetStatus.FOUND: ResponseCode.SUCCESS,
+    GetStatus.MESSAGE_WAS_REMOVING: ResponseCode.PULL_RETRY_IMMEDIATELY,
+    GetStatus.NO_MATCHED_MESSAGE: ResponseCode.PULL_RETRY_IMMEDIATELY,
+    GetStatus.OFFSET_FOUND_NULL: ResponseCode.PULL_NOT_FOUND,
+    GetStatus.OFFSET_OVERFLOW_ONE: ResponseCode.PULL_NOT_FOUND,
+    GetStatus.OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED,
+    GetStatus.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
+}
+"""For the statuses of a queue without messages the offset decides: see `_code`."""
+_MASTER: Final = 0
+PULL_BYTES_SMALL: Final = 65536
+"""Messages that are smaller in all are copied behind their header: one write, not many."""
+
+
+class PullCounts(Protocol):
+    """Is told what was read, for statistics."""
+
+    def pulled(self, group: str, topic: str, queue_id: int, found: Found) -> None:
+        """Note the outcome of one read."""
+        ...
+
+
+class _Pull(NamedTuple):
+    """A pull that passed the checks."""
+
+    request: PullRequest
+    peer: Peer
+    group: SubscriptionGroup
+    selection: Selection
+    future: Future[Answer]
+
+
+class Pulling:
+    """Answers pulls."""
+
+    def __init__(
+        self,
+        store: MessageStore,
+        topics: Topics,
+        groups: Groups,
+        clients: Clients,
+        offsets: ConsumerOffsets,
+        selections: Selections,
+        held: HeldPulls,
+        counts: PullCounts,
+        settings: LiveSettings,
+        *,
+        is_slave: bool,
+        new_future: Callable[[], Future[Answer]],
+    ) -> None:
+        self._store = store
+        self._topics = topics
+        self._groups = groups
+        self._clients = clients
+        self._offsets = offsets
+        self._selections = selections
+        self._held = held
+        self._counts = counts
+        self._settings = settings
+        self._is_slave = is_slave
+        self._new_future = new_future
+        self._waiting: dict[int, dict[Held, tuple[str, int]]] = {}
+
+    def pull(self, request: PullRequest, peer: Peer) -> Answer | Future[Answer]:
+        """Answer a pull, now or when there is something."""
+        try:
+            group, selection = self._admit(request)
+            if request.sys_flag & PullFlag.COMMIT_OFFSET and not self._is_slave:
+                self._offsets.commit(
+                    request.consumer_group,
+                    request.topic,
+                    request.queue_id,
+                    request.commit_offset,
+                    who=peer.address,
+                )
+        except GantryError as error:
+            return None if request.oneway else refusal(request, error)
+        pull = _Pull(request, peer, group, selection, self._new_future())
+        self._read(pull, may_hold=bool(request.sys_flag & PullFlag.SUSPEND))
+        return pull.future.result() if pull.future.done() else pull.future
+
+    # -- may it ---------------------------------------------------------------------------------
+
+    def _admit(self, request: PullRequest) -> tuple[SubscriptionGroup, Selection]:
+        """Check a pull as RocketMQ does, in its order."""
+        if not self._settings.now.permission & Perm.READ:
+            raise NoPermission("this broker may not be read from now (brokerPermission)")
+        group = self._groups.find_or_create(request.consumer_group)
+        if group is None:
+            raise SubscriptionGroupNotExist(
+                f"subscription group [{request.consumer_group}] does not exist; create it with "
+                "updateSubGroup, or set autoCreateSubscriptionGroup=true"
+            )
+        if not group.consume_enabled:
+            raise NoPermission(f"subscription group no permission, {request.consumer_group}")
+        self._check_queue(request, self._topic(request.topic))
+        if request.sys_flag & PullFlag.SUBSCRIPTION:
+            subscription = self._selections.in_request(request)
+            return group, self._selections.of(request, subscription, own=True)
+        subscription = self._subscribed(request, group)
+        return group, self._selections.of(request, subscription, own=False)
+
+    def _topic(self, name: str) -> TopicConfig:
+        topic = self._topics.find(name)
+        if topic is None:
+            raise TopicNotExist(f"topic[{name}] not exist, apply first please!")
+        if not topic.readable:
+            raise NoPermission(f"the topic[{name}] pulling message is forbidden")
+        return topic
+
+    @staticmethod
+    def _check_queue(request: PullRequest, topic: TopicConfig) -> None:
+        if not 0 <= request.queue_id < topic.read_queues:
+            raise InvalidParameter(
+                f"queueId[{request.queue_id}] is illegal, topic:[{topic.name}] has "
+                f"{topic.read_queues} queues to read"
+            )
+
+    def _subscribed(self, request: PullRequest, group: SubscriptionGroup) -> Subscription:
+        """Return what the group's members said they take from the topic."""
+        state = self._clients.consumer(request.consumer_group)
+        if state is None:
+            raise SubscriptionNotExist(
+                f"the consumer's group info not exist: no member of {request.consumer_group} has "
+                "sent a heartbeat"
+            )
+        if not group.broadcast_enabled and state.message_model is MessageModel.BROADCASTING:
+            raise NoPermission(f"the consumer group[{group.name}] may not consume by broadcast")
+        subscription = self._clients.subscription(request.consumer_group, request.topic)
+        if subscription is None:
+            raise SubscriptionNotExist(
+                f"the consumer's subscription not exist: {request.consumer_group} does not "
+                f"subscribe to {request.topic}"
+            )
+        if subscription.version < request.sub_version:
+            raise SubscriptionNotLatest(
+                f"the consumer's subscription not latest: {subscription.version} is known and "
+                f"{request.sub_version} was asked for; it comes with the next heartbeat"
+            )
+        return subscription
+
+    # -- read and answer ------------------------------------------------------------------------
+
+    def _read(self, pull: _Pull, *, may_hold: bool) -> None:
+        request = pull.request
+        reset = self._offsets.pending_reset(request.consumer_group, request.topic, request.queue_id)
+        if reset is not None:
+            _settle(pull, self._moved(request, reset))
+            return
+        self._store.reads.begin_pull(
+            request.topic,
+            request.queue_id,
+            request.queue_offset,
+            request.max_messages,
+            pull.selection.choose,
+            pull.selection.hashes,
+            lambda found: self._found(pull, found, may_hold=may_hold),
+        )
+
+    def _found(self, pull: _Pull, found: Found, *, may_hold: bool) -> None:
+        if pull.future.done():
+            return  # its sender is gone
+        request = pull.request
+        code = self._code(found, request)
+        if code is ResponseCode.PULL_NOT_FOUND and may_hold and self._hold(pull):
+            return
+        self._counts.pulled(request.consumer_group, request.topic, request.queue_id, found)
+        _settle(pull, _reply(request, found, code, self._suggested(found, pull.group)))
+
+    def _code(self, found: Found, request: PullRequest) -> ResponseCode:
+        code = _CODES.get(found.status)
+        if code is None:
+            moved = request.queue_offset != 0
+            code = ResponseCode.PULL_OFFSET_MOVED if moved else ResponseCode.PULL_NOT_FOUND
+        if self._is_slave and code is not ResponseCode.SUCCESS:
+            # The master may have more: its reader goes back to it at once.
+            return ResponseCode.PULL_RETRY_IMMEDIATELY
+        return code
+
+    def _suggested(self, found: Found, group: SubscriptionGroup) -> int:
+        """Return which broker of the group the reader had better ask next."""
+        if not self._settings.now.slave_read:
+            return _MASTER
+        if found.from_slave:
+            return group.slow_reader_broker_id
+        return group.broker_id
+
+    def _moved(self, request: PullRequest, offset: int) -> RawReply:
+        least = self._store.reads.min_offset(request.topic, request.queue_id)
+        most = self._store.reads.max_offset(request.topic, request.queue_id)
+        return RawReply(
+            (_head(request, ResponseCode.PULL_OFFSET_MOVED, "OFFSET_RESET", _MASTER, offset,
+                   least, most, 0),)
+        )  # fmt: skip
+
+    # -- hold -----------------------------------------------------------------------------------
+
+    def _hold(self, pull: _Pull) -> bool:
+        settings = self._settings.now
+        timeout_ms = (
+            pull.request.suspend_timeout_ms if settings.long_polling else settings.short_polling_ms
+        )
+        request, peer = pull.request, pull.peer
+        held = self._held.hold(
+            request.topic,
+            request.queue_id,
+            timeout_ms,
+            lambda last: self._again(pull, last=last),
+            pull.selection.wanted,
+        )
+        if held is None:
+            return False
+        mine = self._waiting.setdefault(peer.number, {})
+        mine[held] = request.topic, request.queue_id
+        pull.future.add_done_callback(lambda _: self._let_go(peer.number, held))
+        return True
+
+    def _again(self, pull: _Pull, *, last: bool) -> None:
+        self._read(pull, may_hold=not last)
+
+    def _let_go(self, peer_number: int, held: Held) -> None:
+        mine = self._waiting.get(peer_number)
+        if mine is not None:
+            mine.pop(held, None)
+            if not mine:
+                del self._waiting[peer_number]
+
+    def peer_closed(self, peer: Peer) -> None:
+        """Forget the pulls of a connection that is no more."""
+        for held, (topic, queue_id) in self._waiting.pop(peer.number, {}).items():
+            self._held.drop(topic, queue_id, held)
+
+
+def _settle(pull: _Pull, reply: Answer) -> None:
+    if not pull.future.done():
+        pull.future.set_result(None if pull.request.oneway else reply)
+
+
+def _reply(request: PullRequest, found: Found, code: ResponseCode, suggested: int) -> RawReply:
+    head = _head(
+        request,
+        code,
+        found.status.value,
+        suggested,
+        found.next_offset,
+        found.min_offset,
+        found.max_offset,
+        found.record_bytes,
+    )
+    if found.record_bytes < PULL_BYTES_SMALL:
+        return RawReply((b"".join((head, *found.records)),))
+    return RawReply((head, *found.records))
+
+
+def _head(
+    request: PullRequest,
+    code: ResponseCode,
+    remark: str,
+    suggested: int,
+    following: int,
+    least: int,
+    most: int,
+    body_bytes: int,
+) -> bytes:
+    return kernel.encode_pull_reply(
+        request.opaque,
+        request.serialize_type,
+        SPOKEN_VERSION,
+        code,
+        remark.encode(),
+        suggested,
+        following,
+        least,
+        most,
+        body_bytes,
+    )

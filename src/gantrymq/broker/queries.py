@@ -1,0 +1,153 @@
+"""Questions about queues and messages: offsets by place and by time, messages by key and by id.
+
+What an unknown queue answers differs from question to question, as it does in an Apache broker;
+clients rely on it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gantrymq.broker.answers import answer
+from gantrymq.store.search import Boundary
+from gantrymq.wire.codes import RequestCode, ResponseCode
+from gantrymq.wire.headers.offset import (
+    EarliestStoreTimeResponse,
+    GetMaxOffsetRequest,
+    OffsetResponse,
+    QueryConsumerOffsetRequest,
+    SearchOffsetRequest,
+    UpdateConsumerOffsetRequest,
+)
+from gantrymq.wire.headers.query import (
+    QueryMessageRequest,
+    QueryMessageResponse,
+    ViewMessageRequest,
+)
+from gantrymq.wire.headers.targets import QueueRequest
+from gantrymq.wire.response_errors import QueryNotFound, SystemFailure
+
+if TYPE_CHECKING:
+    from gantrymq.broker.consumer_offsets import ConsumerOffsets
+    from gantrymq.store.message_store import MessageStore
+    from gantrymq.wire.command import Command
+    from gantrymq.wire.peer import Answer, Handler, Peer
+
+UNIQUE_KEY_HITS_MAX: Final = 32
+"""`defaultQueryMaxNum`: what a search by unique key returns at most."""
+_BOUNDARIES: Final = {"lower": Boundary.LOWER, "upper": Boundary.UPPER}
+NONE: Final = -1
+
+
+class Queries:
+    """Answers questions about queues and messages."""
+
+    def __init__(self, store: MessageStore, offsets: ConsumerOffsets) -> None:
+        self._store = store
+        self._offsets = offsets
+
+    @property
+    def handlers(self) -> dict[int, Handler]:
+        """Return what is handled here."""
+        return {
+            RequestCode.QUERY_CONSUMER_OFFSET: self.consumer_offset,
+            RequestCode.UPDATE_CONSUMER_OFFSET: self.commit_offset,
+            RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: self.offset_at,
+            RequestCode.GET_MAX_OFFSET: self.max_offset,
+            RequestCode.GET_MIN_OFFSET: self.min_offset,
+            RequestCode.GET_EARLIEST_MSG_STORETIME: self.earliest,
+            RequestCode.VIEW_MESSAGE_BY_ID: self.by_id,
+            RequestCode.QUERY_MESSAGE: self.by_key,
+        }
+
+    # -- offsets --------------------------------------------------------------------------------
+
+    def consumer_offset(self, request: Command, _peer: Peer) -> Answer:
+        """Answer how far a group has come in a queue.
+
+        A group that is new to a young topic begins at its first message, wherever it wants to begin
+        otherwise: 0 is the answer while nothing of the queue has been deleted or gone cold.
+        """
+        header = QueryConsumerOffsetRequest.decode(request.fields)
+        offset = self._offsets.find(header.consumer_group, header.topic, header.queue_id)
+        if offset < 0:
+            is_young = header.set_zero_if_not_found is not False and self._store.reads.is_young(
+                header.topic, header.queue_id
+            )
+            if not is_young:
+                raise QueryNotFound(
+                    "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
+                )
+            offset = 0
+        return answer(request, fields=OffsetResponse(offset=offset).encode())
+
+    def commit_offset(self, request: Command, peer: Peer) -> Answer:
+        """Keep how far a group has come in a queue."""
+        header = UpdateConsumerOffsetRequest.decode(request.fields)
+        self._offsets.commit(
+            header.consumer_group,
+            header.topic,
+            header.queue_id,
+            header.commit_offset,
+            who=peer.address,
+        )
+        return answer(request)
+
+    def offset_at(self, request: Command, _peer: Peer) -> Answer:
+        """Answer which offset belongs to a moment."""
+        header = SearchOffsetRequest.decode(request.fields)
+        boundary = _BOUNDARIES.get((header.boundary_type or "").lower(), Boundary.NEARER)
+        offset = self._store.reads.offset_at(
+            header.topic, header.queue_id, header.timestamp, boundary
+        )
+        return answer(request, fields=OffsetResponse(offset=offset).encode())
+
+    def max_offset(self, request: Command, _peer: Peer) -> Answer:
+        """Answer which offset the next message of a queue gets."""
+        header = GetMaxOffsetRequest.decode(request.fields)
+        offset = self._store.reads.max_offset(header.topic, header.queue_id)
+        return answer(request, fields=OffsetResponse(offset=offset).encode())
+
+    def min_offset(self, request: Command, _peer: Peer) -> Answer:
+        """Answer the first offset of a queue; -1 if there is no queue."""
+        header = QueueRequest.decode(request.fields)
+        known = self._store.queues.find(header.topic, header.queue_id) is not None
+        offset = self._store.reads.min_offset(header.topic, header.queue_id) if known else NONE
+        return answer(request, fields=OffsetResponse(offset=offset).encode())
+
+    def earliest(self, request: Command, _peer: Peer) -> Answer:
+        """Answer when the first message of a queue was stored."""
+        header = QueueRequest.decode(request.fields)
+        stored = self._store.reads.earliest_stored(header.topic, header.queue_id)
+        time = EarliestStoreTimeResponse(timestamp=NONE if stored is None else stored)
+        return answer(request, fields=time.encode())
+
+    # -- messages -------------------------------------------------------------------------------
+
+    def by_id(self, request: Command, _peer: Peer) -> Answer:
+        """Answer the message at a log offset."""
+        header = ViewMessageRequest.decode(request.fields)
+        record = self._store.reads.record_at(header.offset)
+        if record is None:
+            raise SystemFailure(f"can not find message by the offset, {header.offset}")
+        return answer(request, body=bytes(record))
+
+    def by_key(self, request: Command, _peer: Peer) -> Answer:
+        """Answer the messages of a topic with a key."""
+        header = QueryMessageRequest.decode(request.fields)
+        hits_max = UNIQUE_KEY_HITS_MAX if header.unique_key_query else header.max_num
+        found = self._store.reads.query_by_key(
+            header.topic, header.key, hits_max, header.begin_timestamp, header.end_timestamp
+        )
+        fields = QueryMessageResponse(
+            index_last_update_timestamp=found.index_timestamp,
+            index_last_update_phyoffset=found.index_log_offset,
+        ).encode()
+        if not found.records:
+            return answer(
+                request,
+                ResponseCode.QUERY_NOT_FOUND,
+                fields,
+                remark="can not find message, maybe time range not correct",
+            )
+        return answer(request, fields=fields, body=b"".join(found.records))

@@ -1,0 +1,269 @@
+"""SEND_MESSAGE as policy sees it: everything that the kernel's lane does not take.
+
+Ordinary sends never come here. What comes is the first send to a topic, one without a queue, one
+that is delayed or part of a transaction, one to a retry topic, and one that has to be refused. The
+checks are RocketMQ's, in its order; each refusal says what was wrong and what to do.
+
+Owned by the event loop's task.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from gantrymq.broker.answers import refusal
+from gantrymq.broker.storing import region_fields
+from gantrymq.errors import GantryError, InvalidValue
+from gantrymq.model.names import check_topic, dlq_topic, group_of, is_retry_topic, may_send_to
+from gantrymq.model.topic import FilterType, Perm
+from gantrymq.store.put import NewMessage
+from gantrymq.wire.batch import decode_batch
+from gantrymq.wire.properties import (
+    CLUSTER,
+    DELAY,
+    TRANSACTION_PREPARED,
+    UNIQ_KEY,
+    WAIT,
+    decode_properties,
+)
+from gantrymq.wire.response_errors import (
+    InvalidParameter,
+    MessageIllegal,
+    NoPermission,
+    SubscriptionGroupNotExist,
+    SystemFailure,
+    TopicNotExist,
+)
+from gantrymq.wire.sysflag import SystemFlag
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from gantrymq.broker.groups import Groups
+    from gantrymq.broker.settings import LiveSettings
+    from gantrymq.broker.storing import Storing
+    from gantrymq.broker.topics import Topics
+    from gantrymq.clock import Clock
+    from gantrymq.kernel.values import SendRequest
+    from gantrymq.model.topic import TopicConfig
+    from gantrymq.wire.peer import Peer, Pending
+
+RETRY_LIMIT_VERSION: Final = 121
+"""From this release on a client may say how often its group tries."""
+_DEAD_LETTER_QUEUES: Final = 1
+_TIMERS: Final = ("TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")
+
+
+class Rewrites(Protocol):
+    """Turn a message that is not to be seen yet into the one that is stored instead."""
+
+    def as_half(self, message: NewMessage) -> NewMessage:
+        """Return the half message of a transactional one."""
+        ...
+
+    def as_timer(self, message: NewMessage) -> tuple[NewMessage, str | None]:
+        """Return what waits in the timer's topic, and the handle by which it can be recalled.
+
+        Raises:
+            ResponseError: it may not wait so long, or not at all.
+        """
+        ...
+
+
+class _Target(NamedTuple):
+    """Where a message goes."""
+
+    topic: TopicConfig
+    queue_id: int
+    is_dead: bool = False
+
+
+class Sending:
+    """Answers sends one by one."""
+
+    def __init__(
+        self,
+        storing: Storing,
+        topics: Topics,
+        groups: Groups,
+        rewrites: Rewrites,
+        settings: LiveSettings,
+        clock: Clock,
+        pick: Callable[[int], int],
+    ) -> None:
+        """Choose a queue with `pick`, which returns a number below its argument."""
+        self._storing = storing
+        self._topics = topics
+        self._groups = groups
+        self._rewrites = rewrites
+        self._settings = settings
+        self._clock = clock
+        self._pick = pick
+
+    def send(self, request: SendRequest, body: bytes, peer: Peer) -> Pending:
+        """Answer a send, now or when it is as safe as the settings ask."""
+        try:
+            return self._send(request, body, peer)
+        except GantryError as error:
+            reply = refusal(request, error, region_fields(self._settings.now))
+            return None if request.oneway else reply
+
+    def _send(self, request: SendRequest, body: bytes, peer: Peer) -> Pending:
+        target = self._target(request)
+        if request.batch:
+            return self._send_batch(request, body, peer, target)
+        properties = decode_properties(request.properties)
+        message = self._message(request, target, body, properties, peer)
+        handle: str | None = None
+        if _says_true(properties.get(TRANSACTION_PREPARED)) and not (
+            request.reconsume_times > 0 and DELAY in properties
+        ):
+            if self._settings.now.rejects_transactions:
+                raise NoPermission("sending transaction message is forbidden on this broker")
+            message = self._rewrites.as_half(message)
+        elif any(name in properties for name in _TIMERS) and DELAY not in properties:
+            message, handle = self._rewrites.as_timer(message)
+        return self._storing.store(
+            request,
+            [message],
+            target.queue_id,
+            transaction_id=properties.get(UNIQ_KEY),
+            recall_handle=handle,
+            oneway=request.oneway,
+        )
+
+    # -- where to -------------------------------------------------------------------------------
+
+    def _target(self, request: SendRequest) -> _Target:
+        """Check where a message may go, in RocketMQ's order."""
+        settings = self._settings.now
+        if self._clock.now_ms() < settings.accepts_sends_from_ms:
+            raise SystemFailure(
+                f"broker unable to service, until {settings.accepts_sends_from_ms} "
+                "(startAcceptSendRequestTimeStamp)"
+            )
+        self._check_name(request.topic)
+        topic = self._topics.find(request.topic) or self._create(request)
+        if not settings.permission & Perm.WRITE or not topic.writable:
+            raise NoPermission(f"the topic[{topic.name}] sending message is forbidden")
+        queue_id = request.queue_id
+        queues = max(topic.read_queues, topic.write_queues)
+        if queue_id >= queues:
+            raise InvalidParameter(
+                f"request queueId[{queue_id}] is illegal, topic[{topic.name}] has {queues} queues"
+            )
+        if queue_id < 0:
+            queue_id = self._pick(max(topic.write_queues, 1))
+        if is_retry_topic(topic.name):
+            return self._retried(request, topic, queue_id)
+        return _Target(topic, queue_id)
+
+    @staticmethod
+    def _check_name(topic: str) -> None:
+        try:
+            check_topic(topic)
+        except InvalidValue as error:
+            raise InvalidParameter(str(error)) from None
+        if not may_send_to(topic):
+            raise NoPermission(f"sending message to topic[{topic}] is forbidden")
+
+    def _create(self, request: SendRequest) -> TopicConfig:
+        """Make a topic that is not there: after a template, or for a group's retries."""
+        made = self._topics.create_on_send(
+            request.topic,
+            request.default_topic,
+            request.default_topic_queues,
+            unit=request.unit_mode,
+        )
+        if made is None and is_retry_topic(request.topic):
+            made = self._topics.create_for_group(request.topic, 1)
+        if made is None:
+            raise TopicNotExist(
+                f"topic[{request.topic}] not exist, apply first please! Create it with "
+                "updateTopic, or set autoCreateTopicEnable=true"
+            )
+        return made
+
+    def _retried(self, request: SendRequest, topic: TopicConfig, queue_id: int) -> _Target:
+        """Return where a message that its consumer could not handle goes: back, or to the dead."""
+        name = group_of(topic.name) or ""
+        group = self._groups.find(name)
+        if group is None:
+            raise SubscriptionGroupNotExist(f"subscription group not exist, {name}")
+        limit = group.retry_times_max
+        if request.version >= RETRY_LIMIT_VERSION and request.max_reconsume_times is not None:
+            limit = request.max_reconsume_times
+        if request.reconsume_times < limit:
+            return _Target(topic, queue_id)
+        dead = self._topics.create_for_group(dlq_topic(name), _DEAD_LETTER_QUEUES)
+        return _Target(dead, 0, is_dead=True)
+
+    # -- what -----------------------------------------------------------------------------------
+
+    def _message(
+        self,
+        request: SendRequest,
+        target: _Target,
+        body: bytes,
+        properties: Mapping[str, str],
+        peer: Peer,
+        *,
+        needs_body: bool = True,
+    ) -> NewMessage:
+        if not body and needs_body:
+            raise MessageIllegal("the message has no body; send at least one byte")
+        kept = {
+            name: value
+            for name, value in properties.items()
+            if name not in {WAIT, CLUSTER} and not (target.is_dead and name == DELAY)
+        }
+        kept[CLUSTER] = self._settings.now.cluster
+        flags = request.sys_flag
+        if target.topic.filter_type is FilterType.MULTI_TAG:
+            flags |= SystemFlag.MULTI_TAGS
+        return NewMessage(
+            topic=target.topic.name,
+            queue_id=target.queue_id,
+            body=body,
+            properties=kept,
+            born_timestamp=request.born_timestamp,
+            born_host=peer.host,
+            flag=request.flag,
+            sys_flag=flags,
+            reconsume_times=request.reconsume_times,
+            waits=_says_true(properties.get(WAIT, "true")),
+        )
+
+    def _send_batch(
+        self, request: SendRequest, body: bytes, peer: Peer, target: _Target
+    ) -> Pending:
+        if is_retry_topic(request.topic):
+            raise MessageIllegal(f"batch request does not support retry group {request.topic}")
+        shared = decode_properties(request.properties)
+        if any(name in shared for name in (DELAY, TRANSACTION_PREPARED, *_TIMERS)):
+            raise MessageIllegal("a batch can be neither delayed nor part of a transaction")
+        messages: list[NewMessage] = []
+        for one in decode_batch(body):
+            own = decode_properties(one.properties)
+            message = self._message(request, target, one.body, {**shared, **own}, peer)
+            messages.append(message._replace(flag=one.flag))
+        return self._storing.store(request, messages, target.queue_id, oneway=request.oneway)
+
+    # -- a reply of request-reply, which is stored like a message -------------------------------
+
+    def message_of(
+        self, request: SendRequest, body: bytes, properties: Mapping[str, str], peer: Peer
+    ) -> NewMessage:
+        """Return the message of a send that passed the checks, for others who store it.
+
+        A reply may have no body: that it came can be all it says.
+
+        Raises:
+            ResponseError: it may not be stored.
+        """
+        target = self._target(request)
+        return self._message(request, target, body, properties, peer, needs_body=False)
+
+
+def _says_true(text: str | None) -> bool:
+    return text is not None and text.lower() == "true"

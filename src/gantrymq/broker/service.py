@@ -1,0 +1,173 @@
+"""Received bytes in, answers out: the broker as a listener sees it.
+
+A run of ordinary sends goes through the kernel's lane in one call. What the lane does not take is
+one frame for policy: a send or a pull that the kernel has decoded, or a command for the router.
+
+Owned by the event loop's task.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from gantrymq.broker.answers import refusal
+from gantrymq.broker.storing import STORED_CODES, not_stored, region_fields
+from gantrymq.errors import ProtocolError
+from gantrymq.kernel import LaneStop, kernel
+from gantrymq.kernel.values import PullRequest, SendRequest
+from gantrymq.limits import FRAME_BYTES_MAX
+from gantrymq.store.allocation import FileNotMade
+from gantrymq.store.errors import StoreBusy, StoreNotWritable
+from gantrymq.store.status import PutStatus
+from gantrymq.wire.frame import FrameParser, decode_frame, encode_frame
+from gantrymq.wire.peer import RawReply, Taken
+from gantrymq.wire.response_errors import ResponseError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gantrymq.broker.pull import Pulling
+    from gantrymq.broker.router import Router
+    from gantrymq.broker.send import Sending
+    from gantrymq.broker.settings import LiveSettings
+    from gantrymq.broker.storing import Storing
+    from gantrymq.kernel import SendRun
+    from gantrymq.kernel.interface import Buffer
+    from gantrymq.store.message_store import MessageStore
+    from gantrymq.wire.peer import Answer, Peer, Pending
+
+
+class ConnectionWatch(Protocol):
+    """Wants to know of connections."""
+
+    def peer_closed(self, peer: Peer) -> None:
+        """Forget what was known of it."""
+        ...
+
+
+class BrokerService:
+    """Serves every connection of a broker."""
+
+    def __init__(
+        self,
+        store: MessageStore,
+        storing: Storing,
+        sending: Sending,
+        pulling: Pulling,
+        router: Router,
+        settings: LiveSettings,
+        watches: Sequence[ConnectionWatch],
+    ) -> None:
+        self._store = store
+        self._storing = storing
+        self._sending = sending
+        self._pulling = pulling
+        self._router = router
+        self._settings = settings
+        self._watches = tuple(watches)
+        self.uses_lane = True
+        """False while somebody must see every send: a hook, or access control."""
+
+    def opened(self, peer: Peer) -> None:
+        """Have nothing to do: a connection is nobody's before its first request."""
+
+    def closed(self, peer: Peer) -> None:
+        """Tell all who remember connections."""
+        for watch in self._watches:
+            watch.peer_closed(peer)
+
+    def take(self, buffer: Buffer, start: int, end: int, peer: Peer) -> Taken:
+        """Take the complete frames of a range; see `Service`."""
+        answers: list[Pending] = []
+        position = start
+        try:
+            while position < end:
+                taken = self._take_some(buffer, position, end, peer, answers)
+                if taken == position:
+                    break
+                position = taken
+        except ProtocolError:
+            if position == start:
+                raise
+            # Those before the bad frame are answered; the next call begins with it.
+        return Taken(position, answers)
+
+    def _take_some(
+        self, buffer: Buffer, start: int, end: int, peer: Peer, answers: list[Pending]
+    ) -> int:
+        """Take what the lane takes, then one or more frames for policy; return how far it came."""
+        if self.uses_lane:
+            run = self._lane(buffer, start, end, peer)
+            if run is not None:
+                if run.requests:
+                    answers.append(self._held(run))
+                if run.stop is LaneStop.DRAINED or run.consumed > start:
+                    return run.consumed
+        return self._policy(buffer, start, end, peer, answers)
+
+    # -- the lane -------------------------------------------------------------------------------
+
+    def _lane(self, buffer: Buffer, start: int, end: int, peer: Peer) -> SendRun | None:
+        """Let the kernel take what it can; None if the store takes nothing now."""
+        try:
+            self._storing.check_room()
+            return self._store.append_sends(buffer, start, end, peer.host)
+        except (StoreNotWritable, StoreBusy, FileNotMade, ResponseError):
+            # Policy finds the same, and tells every sender in turn.
+            return None
+
+    def _held(self, run: SendRun) -> Pending:
+        replies = run.replies
+        if not replies:  # oneway, all of them
+            return None
+        return self._storing.wait(
+            self._store.log.wrote_offset,
+            lambda status: self._outcome(replies, status),
+            sends=run.requests,
+        )
+
+    def _outcome(self, replies: bytes, status: PutStatus) -> Answer:
+        """Return the replies of a run; those of the lane say that all went well."""
+        if status is PutStatus.PUT_OK:
+            return RawReply((replies,))
+        code = STORED_CODES.get(status)
+        frames = []
+        for reply in FrameParser().feed(replies):
+            if code is not None:
+                frames.append(encode_frame(msgspec.structs.replace(reply, code=code)))
+            else:
+                error = not_stored(status, self._store)
+                frames.append(
+                    encode_frame(refusal(reply, error, region_fields(self._settings.now)))
+                )
+        return RawReply(tuple(frames))
+
+    # -- everything else ------------------------------------------------------------------------
+
+    def _policy(
+        self, buffer: Buffer, start: int, end: int, peer: Peer, answers: list[Pending]
+    ) -> int:
+        """Handle frames up to the next one that may be the lane's, or is a response."""
+        frames, behind = kernel.split_frames(buffer, start, end, FRAME_BYTES_MAX)
+        for number, frame in enumerate(frames):
+            request = kernel.decode_request(buffer, frame)
+            if isinstance(request, PullRequest):
+                answers.append(self._pulling.pull(request, peer))
+            elif isinstance(request, SendRequest):
+                if number and self.uses_lane:
+                    return frame.start
+                body = bytes(memoryview(buffer)[request.body_start : request.body_end])
+                answers.append(self._sending.send(request, body, peer))
+            else:
+                try:
+                    command = decode_frame(buffer, frame)
+                except ProtocolError:
+                    if number == 0:
+                        raise
+                    return frame.start
+                if command.is_response:
+                    return frame.start
+                answers.append(self._router.handle(command, peer))
+        return behind

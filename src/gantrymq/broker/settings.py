@@ -1,0 +1,208 @@
+"""Settings of a broker under RocketMQ's names; those of its store are `store.settings`.
+
+`live=True` marks what an admin tool may change while the broker runs: a typed list, in which there
+is no path, no address, no command and no credential. Handlers read `LiveSettings.now` each time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Final
+
+from gantrymq.store.settings_kinds import (
+    INTERVAL,
+    LONG_MAX,
+    PAUSE,
+    TEXT,
+    YES_NO,
+    Setting,
+    Text,
+    Whole,
+    setting,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_NAME: Final = Text(required=True)
+_COUNT: Final = Whole(1, 65536)
+_LONG: Final = Whole(0, LONG_MAX)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BrokerSettings:
+    """Everything that may be set about a broker beside its store."""
+
+    # Who it is
+    cluster: str = setting("brokerClusterName", "DefaultCluster", _NAME, "cluster")
+    name: str = setting("brokerName", "", TEXT, "group of one master and its slaves; host name")
+    broker_id: int = setting("brokerId", 0, _LONG, "0 is the master, above it slaves")
+    address: str = setting("brokerIP1", "", TEXT, "address that clients are told")
+    ha_address: str = setting("brokerIP2", "", TEXT, "address that slaves are told")
+    region: str = setting("regionId", "DefaultRegion", TEXT, "MSG_REGION of send answers")
+    trace_on: bool = setting("traceOn", True, YES_NO, "TRACE_ON of send answers", live=True)
+
+    # Name servers
+    name_servers: str = setting("namesrvAddr", "", TEXT, "host:port;host:port")
+    register_interval_ms: int = setting(
+        "registerNameServerPeriod", 30_000, Whole(10_000, 60_000, clamped=True),
+        "pause between two registrations",
+    )  # fmt: skip
+    register_timeout_ms: int = setting(
+        "registerBrokerTimeoutMills", 6_000, INTERVAL, "how long one may take", live=True
+    )
+    register_compressed: bool = setting(
+        "compressedRegister", False, YES_NO, "compress what is registered", live=True
+    )
+    register_always: bool = setting(
+        "forceRegister", True, YES_NO, "register although nothing has changed", live=True
+    )
+
+    # Listening
+    port: int = setting("listenPort", 10911, Whole(0, 65535), "listener")
+    bind_address: str = setting("bindAddress", "0.0.0.0", TEXT, "address it listens at")  # noqa: S104
+    idle_s: int = setting(
+        "serverChannelMaxIdleTimeSeconds", 120, Whole(1), "silent connections are closed"
+    )
+    backlog: int = setting("serverSocketBacklog", 1024, Whole(1), "waiting connections")
+
+    # Topics and groups
+    permission: int = setting(
+        "brokerPermission", 6, Whole(0, 7), "4 read, 2 write; caps those of the topics", live=True
+    )
+    topic_queues: int = setting(
+        "defaultTopicQueueNums", 8, _COUNT, "most queues of a topic made on first use", live=True
+    )
+    creates_topics: bool = setting(
+        "autoCreateTopicEnable", True, YES_NO, "a send to an unknown topic makes it"
+    )
+    creates_groups: bool = setting(
+        "autoCreateSubscriptionGroup", True, YES_NO, "an unknown group is made", live=True
+    )
+    has_cluster_topic: bool = setting(
+        "clusterTopicEnable", True, YES_NO, "the topic named as the cluster may be used"
+    )
+    has_broker_topic: bool = setting(
+        "brokerTopicEnable", True, YES_NO, "the topic named as the broker may be used"
+    )
+    trace_topic: str = setting(
+        "msgTraceTopicName", "RMQ_SYS_TRACE_TOPIC", _NAME, "where clients trace to"
+    )
+    makes_trace_topic: bool = setting(
+        "traceTopicEnable", False, YES_NO, "make the trace topic at the start"
+    )
+    unused_statistics_go: bool = setting(
+        "autoDeleteUnusedStats", False, YES_NO, "forget statistics of what was deleted", live=True
+    )
+
+    # Sending
+    accepts_sends_from_ms: int = setting(
+        "startAcceptSendRequestTimeStamp", 0, _LONG, "refuse sends before", live=True
+    )
+    send_wait_ms: int = setting(
+        "waitTimeMillsInSendQueue", 200, INTERVAL,
+        "a send that cannot be stored for so long is refused as busy", live=True,
+    )  # fmt: skip
+    waiting_sends_max: int = setting(
+        "sendThreadPoolQueueCapacity", 10_000, Whole(1), "sends that wait for disk or slave"
+    )
+    stores_replies: bool = setting(
+        "storeReplyMessageEnable", True, YES_NO, "store the replies of request-reply too", live=True
+    )
+
+    # Pulling
+    long_polling: bool = setting(
+        "longPollingEnable", True, YES_NO, "hold an empty pull until there is something", live=True
+    )
+    short_polling_ms: int = setting(
+        "shortPollingTimeMills", 1_000, PAUSE, "how long it is held otherwise", live=True
+    )
+    slave_read: bool = setting(
+        "slaveReadEnable", False, YES_NO, "slow readers are sent to a slave", live=True
+    )
+    property_filter: bool = setting(
+        "enablePropertyFilter", False, YES_NO, "SQL92 subscriptions are allowed", live=True
+    )
+    filter_bitmap: bool = setting(
+        "enableCalcFilterBitMap", False, YES_NO, "evaluate SQL92 when a message arrives", live=True
+    )
+    filter_retry: bool = setting(
+        "filterSupportRetry", False, YES_NO, "apply SQL92 to retry topics", live=True
+    )
+    filter_consumers: int = setting(
+        "expectConsumerNumUseFilter", 32, Whole(1, 1024), "consumers that the bitmap is made for"
+    )
+    filter_error_percent: int = setting(
+        "maxErrorRateOfBloomFilter", 20, Whole(1, 99), "errors that the bitmap may make"
+    )
+    filter_kept_ms: int = setting(
+        "filterDataCleanTimeSpan", 86_400_000, _LONG, "then a dead filter is forgotten"
+    )
+    notifies_members: bool = setting(
+        "notifyConsumerIdsChangedEnable", True, YES_NO, "tell a group who joined or left", live=True
+    )
+    slow_groups_stop: bool = setting(
+        "disableConsumeIfConsumerReadSlowly", False, YES_NO,
+        "stop groups that are too far behind", live=True,
+    )  # fmt: skip
+    slow_group_bytes: int = setting(
+        "consumerFallbehindThreshold", 16 << 30, _LONG, "how far that is", live=True
+    )
+    offsets_interval_ms: int = setting(
+        "flushConsumerOffsetInterval", 5_000, INTERVAL, "pause between two saves of offsets",
+        live=True,
+    )  # fmt: skip
+    resets_here: bool = setting(
+        "useServerSideResetOffset", True, YES_NO,
+        "a reset waits here for the group's next pull; false: members are told", live=True,
+    )  # fmt: skip
+    lite_pull: bool = setting("litePullMessageEnable", True, YES_NO, "5.x lite pull", live=True)
+
+    # Transactions
+    rejects_transactions: bool = setting(
+        "rejectTransactionMessage", False, YES_NO, "refuse transactional messages", live=True
+    )
+    transaction_timeout_ms: int = setting(
+        "transactionTimeOut", 6_000, PAUSE, "age at which a half message is asked about", live=True
+    )
+    transaction_checks_max: int = setting(
+        "transactionCheckMax", 15, Whole(1), "times it is asked about", live=True
+    )
+    transaction_interval_ms: int = setting(
+        "transactionCheckInterval", 60_000, INTERVAL, "pause between two rounds", live=True
+    )
+
+    # Timers and pop, 5.x
+    timers: bool = setting("timerWheelEnable", True, YES_NO, "deliver at any second")
+    timer_delay_max_s: int = setting(
+        "timerMaxDelaySec", 3 * 86_400, Whole(1), "longest delay of a timer", live=True
+    )
+    recalls: bool = setting(
+        "recallMessageEnable", False, YES_NO, "timers can be recalled", live=True
+    )
+    pop_polling_max: int = setting(
+        "popPollingSize", 1024, Whole(1), "pops that wait on one queue", live=True
+    )
+    revive_queues: int = setting("reviveQueueNum", 8, Whole(1, 1024), "queues of pop's own log")
+
+
+def broker_rows() -> Iterator[tuple[str, Setting]]:
+    """Yield attribute and row of every setting of a broker."""
+    for column in fields(BrokerSettings):
+        row = column.metadata.get("setting")
+        if isinstance(row, Setting):
+            yield column.name, row
+
+
+def broker_properties(settings: BrokerSettings) -> dict[str, str]:
+    """Return a broker's settings under RocketMQ's names."""
+    return {row.name: row.kind.text(getattr(settings, name)) for name, row in broker_rows()}
+
+
+class LiveSettings:
+    """The settings that hold now; replaced as a whole when an admin changes some."""
+
+    __slots__ = ("now",)
+
+    def __init__(self, now: BrokerSettings) -> None:
+        self.now = now

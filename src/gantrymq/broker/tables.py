@@ -1,0 +1,94 @@
+"""The tables of a broker: what it knows of topics, groups, offsets and clients.
+
+Those that outlive the process are saved under `config/`, as an Apache broker's are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gantrymq.broker.clients import Clients
+from gantrymq.broker.consumer_offsets import ConsumerOffsets
+from gantrymq.broker.delay_progress import DelayProgress
+from gantrymq.broker.filter.bloom import BloomFilter
+from gantrymq.broker.filter.table import FilterTable
+from gantrymq.broker.groups import Groups
+from gantrymq.broker.queue_locks import QueueLocks
+from gantrymq.broker.request_modes import RequestModes
+from gantrymq.broker.topics import BrokerNames, Topics, TopicSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gantrymq.broker.config_saving import ConfigSaver
+    from gantrymq.broker.settings import BrokerSettings
+    from gantrymq.broker.subscriptions import Mismatch
+    from gantrymq.clock import Clock
+    from gantrymq.model.topic import TopicConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """Everything that handlers ask and change."""
+
+    topics: Topics
+    groups: Groups
+    offsets: ConsumerOffsets
+    delays: DelayProgress
+    modes: RequestModes
+    filters: FilterTable
+    clients: Clients
+    locks: QueueLocks
+
+    def load(self, saver: ConfigSaver, settings: BrokerSettings, delay_interval_ms: int) -> None:
+        """Read what was saved, and keep it saved from now on. Blocks; called at the start.
+
+        Raises:
+            StoreDamaged: a file and its backup cannot be understood.
+        """
+        saver.add(self.topics)
+        saver.add(self.groups)
+        saver.add(self.offsets, settings.offsets_interval_ms)
+        saver.add(self.delays, delay_interval_ms)
+        saver.add(self.modes)
+
+
+def make_tables(
+    settings: BrokerSettings,
+    clock: Clock,
+    delay_levels: int,
+    *,
+    topic_changed: Callable[[TopicConfig], None],
+    topic_removed: Callable[[str], None],
+    mismatch_changed: Callable[[Mismatch], None],
+) -> Tables:
+    """Return the tables of a new broker."""
+    names = BrokerNames(settings.cluster, settings.name, settings.region)
+    topic_settings = TopicSettings(
+        auto_create=settings.creates_topics,
+        auto_queues=settings.topic_queues,
+        trace_topic=settings.trace_topic if settings.makes_trace_topic else None,
+        cluster_topic=settings.has_cluster_topic,
+        broker_topic=settings.has_broker_topic,
+        delay_queues=max(delay_levels, 18),
+        revive_queues=settings.revive_queues,
+        timers=settings.timers,
+    )
+    groups = Groups(clock, auto_create=settings.creates_groups)
+
+    def notifies(name: str) -> bool:
+        group = groups.find(name)
+        return group is None or group.notify_members
+
+    bloom = BloomFilter.for_consumers(settings.filter_error_percent, settings.filter_consumers)
+    return Tables(
+        Topics(names, topic_settings, clock, topic_changed, topic_removed),
+        groups,
+        ConsumerOffsets(clock),
+        DelayProgress(clock),
+        RequestModes(),
+        FilterTable(bloom, settings.filter_kept_ms),
+        Clients(clock, notifies=notifies, mismatch_changed=mismatch_changed),
+        QueueLocks(clock),
+    )

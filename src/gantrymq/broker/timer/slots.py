@@ -1,0 +1,324 @@
+"""Which timers are due in which minute: files of fixed-size entries, one for each minute to come.
+
+    ROOT/timerslots/<minute>      entries: i64 second, i64 queue offset * 2 + (1 for a marker)
+    ROOT/timerslots/progress      how much of all that counts
+
+An entry names a record of the timer's topic. What is due within the hour lies in the file of its
+minute; what is due later lies in the file of the last minute of that hour, and is put further when
+that minute comes. So there are about sixty files, whatever waits, and only one minute is in memory.
+
+Entries are collected in memory and written by a worker, one job at a time: it writes and forces the
+files, then replaces the progress, which says up to which byte each file counts and up to which
+offset the topic has been read. Whatever a crash leaves behind that is found again in the topic.
+
+Owned by one task; what runs on the worker gets plain values.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from gantrymq.errors import ContentError
+from gantrymq.store import config_files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from gantrymq.store.files import Files
+    from gantrymq.store.worker import Worker
+
+_ENTRY: Final = struct.Struct(">qq")
+MINUTE_S: Final = 60
+HORIZON_MINUTES: Final = 60
+BUFFER_BYTES_MAX: Final = 16 << 20
+"""Entries that wait for the worker; then the topic is not read further until it has caught up."""
+_DIRECTORY: Final = "timerslots"
+_PROGRESS: Final = "progress"
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What counts, as of the last save."""
+
+    read_offset: int
+    """Queue offset in the timer's topic of the first record that has no entry."""
+    next_second: int
+    """Everything due before it has been delivered."""
+    slots: dict[str, tuple[int, int]] = {}
+    """Minute to the bytes of its file that count, and the lowest queue offset in it."""
+    counts: dict[str, int] = {}
+    """Messages that wait, by topic."""
+    apache: str = ""
+    """What we wrote into Apache's own file; another content means that Apache was here."""
+
+
+def parse_progress(content: bytes) -> Progress:
+    """Read the file.
+
+    Raises:
+        ContentError: it is not ours.
+    """
+    try:
+        return msgspec.json.decode(content, type=Progress)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise ContentError("timerslots/progress", str(error)) from None
+
+
+class _Slot:
+    """One minute: what is in its file, and what is not yet."""
+
+    __slots__ = ("buffer", "found", "lowest", "written")
+
+    def __init__(self, written: int = 0, lowest: int = 2**63 - 1) -> None:
+        self.found = written  # bytes that an earlier process wrote
+        self.written = written
+        self.lowest = lowest
+        self.buffer = bytearray()
+
+
+class _Write(NamedTuple):
+    path: Path
+    position: int
+    data: bytes
+
+
+class TimerSlots:
+    """The entries of all timers that wait."""
+
+    def __init__(self, files: Files, root: Path, config: Path, worker: Worker) -> None:
+        self._files = files
+        self._directory = root / _DIRECTORY
+        self._apache = config / "timercheck"
+        self._worker = worker
+        self._slots: dict[int, _Slot] = {}
+        self._gone: list[int] = []
+        self._window: dict[int, array[int]] = {}
+        self._loaded = -1
+        self._trusted = 0  # entries of earlier processes count below this queue offset
+        self.is_busy = False
+        """A job is under way; there is one at a time."""
+        self.buffered_bytes = 0
+
+    # -- start ----------------------------------------------------------------------------------
+
+    def open(self) -> Progress | None:
+        """Return what was saved last, if anything. Blocks.
+
+        Raises:
+            StoreDamaged: there is a file, and neither it nor its backup can be understood.
+        """
+        self._files.make_directory(self._directory)
+        found = config_files.load(self._files, self._directory / _PROGRESS, parse_progress)
+        return None if found is None else found.value
+
+    def apache_check(self) -> bytes:
+        """Return the content of Apache's own file; empty without one. Blocks."""
+        return self._files.read(self._apache) if self._files.exists(self._apache) else b""
+
+    def begin(self, progress: Progress) -> None:
+        """Go on from what was saved. Files that it does not name are of no use. Blocks."""
+        now_minute = progress.next_second // MINUTE_S
+        for text, (written, lowest) in progress.slots.items():
+            if text.isdecimal() and int(text) >= now_minute and written > 0:
+                self._slots[int(text)] = _Slot(written, lowest)
+        self._loaded = now_minute - 1
+        self._trusted = progress.read_offset
+        for name in self._files.names(self._directory):
+            if name.isdecimal() and int(name) not in self._slots:
+                self._files.remove(self._directory / name)
+
+    # -- entries --------------------------------------------------------------------------------
+
+    def add(self, second: int, queue_offset: int, next_second: int, *, marker: bool) -> None:
+        """Keep an entry; one that is due before `next_second` is due then."""
+        second = max(second, next_second)
+        code = queue_offset * 2 + marker
+        minute, first = second // MINUTE_S, next_second // MINUTE_S
+        minute = min(minute, first + HORIZON_MINUTES)
+        if minute <= self._loaded:
+            self._window.setdefault(second, array("q")).append(code)
+        slot = self._slots.get(minute)
+        if slot is None:
+            slot = self._slots[minute] = _Slot()
+        slot.buffer += _ENTRY.pack(second, code)
+        slot.lowest = min(slot.lowest, queue_offset)
+        self.buffered_bytes += _ENTRY.size
+
+    @property
+    def is_full(self) -> bool:
+        """Tell whether entries have to wait for the worker."""
+        return self.buffered_bytes >= BUFFER_BYTES_MAX
+
+    @property
+    def is_empty(self) -> bool:
+        """Tell whether nothing waits."""
+        return not self._slots and not self._window
+
+    @property
+    def has_news(self) -> bool:
+        """Tell whether there are entries that no save has written."""
+        return self.buffered_bytes > 0
+
+    def is_loaded(self, second: int) -> bool:
+        """Tell whether `take` knows of everything that is due in a second."""
+        return second // MINUTE_S <= self._loaded
+
+    def next_second(self, second: int, limit: int) -> int:
+        """Return the first second from one on, below a limit, in which something may be due."""
+        known = [one for one in self._window if second <= one < limit]
+        known += [
+            max(minute * MINUTE_S, second)
+            for minute in self._slots
+            if minute > self._loaded and minute * MINUTE_S < limit
+        ]
+        return min(known, default=limit)
+
+    def take(self, second: int) -> list[int]:
+        """Return the codes of a second in the order of their offsets, each once, and forget them.
+
+        Twice is possible behind a crash: in a file, and found again in the topic.
+        """
+        return sorted(set(self._window.pop(second, ())))
+
+    def lowest_offset(self, otherwise: int) -> int:
+        """Return the lowest queue offset of anything that waits."""
+        return min((slot.lowest for slot in self._slots.values()), default=otherwise)
+
+    # -- jobs -----------------------------------------------------------------------------------
+
+    def load(
+        self, second: int, loaded: Callable[[], None], failed: Callable[[Exception], None]
+    ) -> None:
+        """Bring the minute of a second into memory; what is due later is put further."""
+        minute = second // MINUTE_S
+        slot = self._slots.get(minute)
+        if slot is None or not slot.written:
+            self._take_in(minute, b"", second)
+            loaded()
+            return
+        self.is_busy = True
+
+        def done(content: bytes) -> None:
+            self.is_busy = False
+            self._take_in(minute, content, second)
+            loaded()
+
+        def broken(error: Exception) -> None:
+            self.is_busy = False
+            failed(error)
+
+        path = self._directory / str(minute)
+        self._worker.submit(partial(self._files.read_at, path, 0, slot.written), done, broken)
+
+    def _take_in(self, minute: int, content: bytes, next_second: int) -> None:
+        """Take entries into memory.
+
+        Those behind the offset that counts are found again in the topic; the record that they name
+        may be another one by now, for a power cut may have taken the end of the log.
+        """
+        slot = self._slots.get(minute)
+        self._loaded = max(self._loaded, minute)
+        if slot is None:
+            return
+        raw = content + bytes(slot.buffer)
+        position = 0
+        for second, code in _ENTRY.iter_unpack(raw[: len(raw) - len(raw) % _ENTRY.size]):
+            position += _ENTRY.size
+            if position <= slot.found and code >> 1 >= self._trusted:
+                continue
+            if second // MINUTE_S > minute:
+                self.add(second, code >> 1, next_second, marker=bool(code & 1))
+            elif second >= next_second:
+                self._window.setdefault(second, array("q")).append(code)
+
+    def drop_before(self, second: int) -> None:
+        """Forget the minutes that have been delivered; their files go with the next save."""
+        minute = second // MINUTE_S
+        for gone in [one for one in self._slots if one < minute and one <= self._loaded]:
+            self.buffered_bytes -= len(self._slots.pop(gone).buffer)
+            self._gone.append(gone)
+
+    def save(
+        self,
+        progress: Progress,
+        apache: bytes,
+        saved: Callable[[], None],
+        failed: Callable[[Exception], None],
+    ) -> None:
+        """Write what was collected, then that it counts; what is not there any more goes."""
+        job, undo = self._save_job(progress, apache)
+        self.is_busy = True
+
+        def done(_: None) -> None:
+            self.is_busy = False
+            saved()
+
+        def broken(error: Exception) -> None:
+            self.is_busy = False
+            undo()
+            failed(error)
+
+        self._worker.submit(job, done, broken)
+
+    def finish(self, progress: Progress, apache: bytes) -> None:
+        """Save and wait for it: the end of a broker. Blocks.
+
+        Raises:
+            OSError: the disk refuses.
+        """
+        self._worker.begin(self._save_job(progress, apache)[0]).result()
+
+    def _save_job(
+        self, progress: Progress, apache: bytes
+    ) -> tuple[Callable[[], None], Callable[[], None]]:
+        """Return what the worker does, and how to take it back in memory if it fails."""
+        writes, taken = [], {}
+        for minute, slot in self._slots.items():
+            if slot.buffer:
+                data = bytes(slot.buffer)
+                writes.append(_Write(self._directory / str(minute), slot.written, data))
+                taken[minute] = data
+                slot.written += len(data)
+                slot.buffer.clear()
+        gone, self._gone, self.buffered_bytes = self._gone, [], 0
+        slots = {str(one): (slot.written, slot.lowest) for one, slot in self._slots.items()}
+        content = msgspec.json.encode(msgspec.structs.replace(progress, slots=slots))
+
+        def job() -> None:
+            _perform(self._files, self._directory, writes, content, gone)
+            if apache:
+                config_files.save(self._files, self._apache, apache)
+
+        return job, partial(self._take_back, taken, gone)
+
+    def _take_back(self, taken: Mapping[int, bytes], gone: Iterable[int]) -> None:
+        for minute, data in taken.items():
+            slot = self._slots.get(minute)
+            if slot is not None:
+                slot.written -= len(data)
+                slot.buffer[:0] = data
+                self.buffered_bytes += len(data)
+        self._gone += gone
+
+
+def _perform(
+    files: Files,
+    directory: Path,
+    writes: Iterable[_Write],
+    progress: bytes,
+    gone: Iterable[int],
+) -> None:
+    """Do the work of a save; runs on a thread."""
+    for path, position, data in writes:
+        files.write_at(path, position, data, position + len(data))
+        files.sync(path)
+    files.sync_directory(directory)
+    config_files.save(files, directory / _PROGRESS, progress)
+    for minute in gone:
+        if files.exists(directory / str(minute)):
+            files.remove(directory / str(minute))

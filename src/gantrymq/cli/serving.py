@@ -1,0 +1,126 @@
+"""What `gantrymq server`, `namesrv` and `broker` do."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gantrymq.cli.arguments import FAILED, PROGRAM, SUCCESS
+from gantrymq.errors import GantryError
+from gantrymq.node import config
+from gantrymq.node.all_in_one import AllInOne
+from gantrymq.node.broker_node import BrokerNode
+from gantrymq.node.lifecycle import run_node
+from gantrymq.node.namesrv_node import NamesrvNode
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Mapping
+
+
+NAME_SERVERS_VARIABLE = "NAMESRV_ADDR"
+
+
+def server(chosen: argparse.Namespace) -> int:
+    """Run name server and broker in one process."""
+    return _told(chosen, lambda properties: _server(chosen, properties))
+
+
+def _server(chosen: argparse.Namespace, properties: dict[str, str]) -> int:
+    properties.setdefault("brokerName", "gantrymq")
+    properties.setdefault("storePathRootDir", str(chosen.data.absolute() / "store"))
+    if chosen.port is not None:
+        properties["listenPort"] = str(chosen.port)
+    if chosen.bind is not None:
+        properties["bindAddress"] = chosen.bind
+    found = config.read_broker_config(properties, chosen.data)
+    namesrv = config.read_namesrv_settings(
+        {
+            "listenPort": str(chosen.namesrv_port),
+            "kvConfigPath": str(chosen.data / "namesrv" / "kvConfig.json"),
+            "configStorePath": str(chosen.data / "namesrv" / "namesrv.properties"),
+            **({"bindAddress": chosen.bind} if chosen.bind else {}),
+        }
+    )
+    node = AllInOne(namesrv, found.broker, found.store, tls=found.tls)
+
+    def started() -> None:
+        host = chosen.bind or "127.0.0.1"
+        address = f"{host}:{node.namesrv.port}"
+        _say(
+            f"{PROGRAM} is ready: name server {address}, broker {node.broker.address}, "
+            f"data in {chosen.data}\n"
+            "try it:\n"
+            f"  export NAMESRV_ADDR={address}\n"
+            "  sh bin/tools.sh org.apache.rocketmq.example.quickstart.Producer\n"
+            "  sh bin/mqadmin topicStatus -t TopicTest"
+        )
+
+    return run_node(node, started)
+
+
+def namesrv(chosen: argparse.Namespace) -> int:
+    """Run a name server."""
+    return _told(chosen, lambda properties: _namesrv(chosen, properties))
+
+
+def _namesrv(chosen: argparse.Namespace, properties: Mapping[str, str]) -> int:
+    settings = config.read_namesrv_settings(properties)
+    if chosen.print:
+        sys.stdout.write(config.settings_text(config.namesrv_properties(settings)))
+        return SUCCESS
+    node = NamesrvNode(settings, tls=config.read_tls(properties))
+    return run_node(node, lambda: _say(f"the name server is ready: port {node.port}"))
+
+
+def broker(chosen: argparse.Namespace) -> int:
+    """Run a broker, or several."""
+    return _told(chosen, lambda properties: _broker(chosen, properties))
+
+
+def _broker(chosen: argparse.Namespace, properties: dict[str, str]) -> int:
+    if chosen.namesrv is not None:
+        properties["namesrvAddr"] = chosen.namesrv
+    properties.setdefault("namesrvAddr", os.environ.get(NAME_SERVERS_VARIABLE, ""))
+    found = config.read_broker_config(properties, Path.home())
+    if chosen.print or chosen.print_changed:
+        shown = found.properties()
+        if not chosen.print:
+            usual = config.read_broker_config({}, Path.home()).properties()
+            shown = {name: text for name, text in shown.items() if text != usual.get(name)}
+        sys.stdout.write(config.settings_text(shown))
+        return SUCCESS
+    if chosen.shards > 1:
+        from gantrymq.cli.shards import run_shards  # noqa: PLC0415  (needed by few)
+
+        return run_shards(found, properties, chosen.shards, _say)
+    node = BrokerNode(found.broker, found.store, tls=found.tls)
+
+    def started() -> None:
+        name = node.settings.name
+        _say(f"broker {name} is ready: {node.address}, name servers {', '.join(node.name_servers)}")
+
+    return run_node(node, started)
+
+
+def _told(chosen: argparse.Namespace, work: Callable[[dict[str, str]], int]) -> int:
+    """Read the file and do the work; say on one line what went wrong."""
+    logging.basicConfig(
+        level=chosen.log.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    try:
+        return work(config.read_file(chosen.config) if chosen.config is not None else {})
+    except GantryError as error:
+        problems = "; ".join(str(error).splitlines())
+        sys.stderr.write(f"{PROGRAM}: {problems}\n")
+    except OSError as error:
+        sys.stderr.write(f"{PROGRAM}: {error}\n")
+    return FAILED
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()

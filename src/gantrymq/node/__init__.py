@@ -1,0 +1,1 @@
+"""Joins the layers into processes: brokers, name servers, both in one."""

@@ -1,0 +1,75 @@
+"""Name server and broker in one process, with the store in one directory: `gantrymq server`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gantrymq.node.broker_node import BrokerNode
+from gantrymq.node.namesrv_node import NamesrvNode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gantrymq.broker.settings import BrokerSettings
+    from gantrymq.namesrv.settings import NamesrvSettings
+    from gantrymq.store.recovery import RecoveryReport
+    from gantrymq.store.settings import StoreSettings
+    from gantrymq.transport.tls import ServerTls
+
+
+class AllInOne:
+    """A name server and a broker that is registered with it before anybody can ask."""
+
+    def __init__(
+        self,
+        namesrv: NamesrvSettings,
+        broker: BrokerSettings,
+        store: StoreSettings,
+        *,
+        tls: ServerTls | None = None,
+    ) -> None:
+        self._broker_settings = broker
+        self._store_settings = store
+        self._tls = tls
+        self.namesrv = NamesrvNode(namesrv, tls=tls)
+        self._broker: BrokerNode | None = None
+
+    @property
+    def broker(self) -> BrokerNode:
+        """Return the broker.
+
+        Raises:
+            RuntimeError: it has not been started.
+        """
+        if self._broker is None:
+            raise RuntimeError("the server has not been started")
+        return self._broker
+
+    async def start(self, progress: Callable[[int], None] | None = None) -> RecoveryReport:
+        """Start the name server, then the broker, and wait until the one knows the other.
+
+        Raises:
+            StoreLocked, StoreDamaged, OSError: as the two of them.
+        """
+        await self.namesrv.start()
+        settings = replace(
+            self._broker_settings,
+            name_servers=";".join(
+                one
+                for one in (self._broker_settings.name_servers, f"127.0.0.1:{self.namesrv.port}")
+                if one
+            ),
+        )
+        self._broker = BrokerNode(settings, self._store_settings, tls=self._tls)
+        report = await self._broker.start(progress)
+        if not self._broker_settings.address:
+            # Nobody chose an address: clients are told the one that they came by.
+            self.namesrv.name_server.advertise(self._broker.address, None)
+        await self._broker.wait_registered()
+        return report
+
+    async def stop(self) -> bool:
+        """Stop both, the broker first; True if all went well."""
+        clean = self._broker is None or await self._broker.stop()
+        return await self.namesrv.stop() and clean

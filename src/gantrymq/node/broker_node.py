@@ -1,0 +1,250 @@
+"""A broker as a part of a process: its threads, its listeners, its clock, its name servers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from gantrymq.broker.admin.configuration import restored
+from gantrymq.broker.broker import Broker, Loop, Surroundings
+from gantrymq.clock import SystemClock
+from gantrymq.model.topic import Perm
+from gantrymq.node.machine import host_name, memory_bytes, own_address
+from gantrymq.node.registrar import BrokerAddress, Registrar
+from gantrymq.node.topic_routes import TopicRoutes
+from gantrymq.store.files import OsFiles
+from gantrymq.store.worker import ThreadWorker, Workers
+from gantrymq.transport.requester import Connections
+from gantrymq.transport.server import Server
+from gantrymq.transport.settings import TransportSettings
+from gantrymq.wire.hosts import encode_host, parse_host
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gantrymq.broker.settings import BrokerSettings
+    from gantrymq.clock import Clock
+    from gantrymq.store.recovery import RecoveryReport
+    from gantrymq.store.settings import StoreSettings
+    from gantrymq.transport.tls import ServerTls
+    from gantrymq.wire.bodies.topic import TopicTable
+
+log = logging.getLogger(__name__)
+
+VIP_PORT_STEP: Final = 2
+"""The VIP listener is so much below the main one."""
+HA_PORT_STEP: Final = 1
+DRAIN_S: Final = 3.0
+"""How long answers may take to get out at a stop."""
+TICK_S_MAX: Final = 1.0
+"""The clock is looked at so often at least: it may be set."""
+
+
+def completed(settings: BrokerSettings) -> BrokerSettings:
+    """Return the settings with what the machine knows in place of what is not said."""
+    address = settings.address or own_address()
+    return replace(
+        settings,
+        name=settings.name or host_name(),
+        address=address,
+        ha_address=settings.ha_address or address,
+    )
+
+
+class BrokerNode:
+    """One broker in this process."""
+
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        store_settings: StoreSettings,
+        *,
+        tls: ServerTls | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.settings = completed(settings)
+        self._store_settings = store_settings
+        self._tls = tls
+        self._clock = clock or SystemClock()
+        self._server: Server | None = None
+        self._registrar: Registrar | None = None
+        self._connections: Connections | None = None
+        self._timer: asyncio.Handle | None = None
+        self._broker: Broker | None = None
+        self.port = self.settings.port
+
+    @property
+    def broker(self) -> Broker:
+        """Return the broker.
+
+        Raises:
+            RuntimeError: it has not been started.
+        """
+        if self._broker is None:
+            raise RuntimeError("the broker has not been started")
+        return self._broker
+
+    @property
+    def address(self) -> str:
+        """Return `host:port` that clients are told."""
+        return f"{self.settings.address}:{self.port}"
+
+    @property
+    def name_servers(self) -> tuple[str, ...]:
+        """Return the name servers that this broker registers with."""
+        return tuple(one.strip() for one in self.settings.name_servers.split(";") if one.strip())
+
+    @property
+    def known_to(self) -> frozenset[str]:
+        """Return the name servers that know this broker."""
+        return frozenset() if self._registrar is None else frozenset(self._registrar.known_to)
+
+    # -- start ----------------------------------------------------------------------------------
+
+    async def start(self, progress: Callable[[int], None] | None = None) -> RecoveryReport:
+        """Recover the store, listen, and register with the name servers.
+
+        Raises:
+            StoreLocked, StoreDamaged: as `Broker.open`.
+            InvalidValue: settings that were changed over the wire cannot be used any more.
+            OSError: an address cannot be bound, or the disk refuses.
+        """
+        host = encode_host(parse_host(f"{self.settings.address}:{self.port}"))
+        around = self._surroundings()
+        self.settings, self._store_settings = restored(
+            around.files, self.settings, self._store_settings
+        )
+        self._connections = Connections(clock=self._clock)
+        broker = Broker(
+            self.settings,
+            self._store_settings,
+            host,
+            around,
+            routes_changed=self._routes_changed,
+            wake=self._wake,
+            route=TopicRoutes(self._connections, self.name_servers, self._clock).queues,
+        )
+        report = broker.open(progress)
+        log.info("%s", report)
+        self._broker = broker
+        try:
+            await self._listen(broker)
+        except OSError:
+            broker.close()
+            raise
+        self._tick()
+        self._register(self._connections)
+        return report
+
+    def _surroundings(self) -> Surroundings:
+        loop = asyncio.get_running_loop()
+
+        def post(call: Callable[[], None]) -> object:
+            return loop.call_soon_threadsafe(call)
+
+        def worker(name: str) -> ThreadWorker:
+            return ThreadWorker(f"gantrymq-{name}", post)
+
+        return Surroundings(
+            OsFiles(),
+            self._clock,
+            Workers.made(worker),
+            worker("config"),
+            Loop(loop.call_soon, loop.create_future),
+            memory_bytes(),
+            os.getpid(),
+        )
+
+    async def _listen(self, broker: Broker) -> None:
+        bind, port = self.settings.bind_address, self.settings.port
+        addresses = [(bind, port)]
+        if port > VIP_PORT_STEP:
+            addresses.append((bind, port - VIP_PORT_STEP))
+        server = Server(
+            broker.service,
+            addresses,
+            settings=TransportSettings(idle_s=self.settings.idle_s),
+            tls=self._tls,
+            clock=self._clock,
+        )
+        await server.start()
+        self._server = server
+        self.port = int(server.bound[0].rpartition(":")[2])
+
+    def _register(self, connections: Connections) -> None:
+        settings = self.settings
+        self._registrar = Registrar(
+            BrokerAddress(
+                settings.cluster,
+                settings.name,
+                settings.broker_id,
+                self.address,
+                f"{settings.ha_address}:{self.port + HA_PORT_STEP}",
+            ),
+            self.name_servers,
+            connections,
+            self._topic_table,
+            interval_s=settings.register_interval_ms / 1000,
+            timeout_s=settings.register_timeout_ms / 1000,
+            compressed=settings.register_compressed,
+            ordered=self.broker.tables.topics.set_order,
+        )
+        self._registrar.start()
+
+    def _topic_table(self) -> TopicTable:
+        """Return the topics as name servers are told: none may do more than the broker may."""
+        table = self.broker.tables.topics.table()
+        allowed = Perm(self.broker.settings.now.permission) | Perm.INHERIT
+        if allowed & (Perm.READ | Perm.WRITE) == Perm.READ | Perm.WRITE:
+            return table
+        topics = {
+            name: msgspec.structs.replace(topic, perm=topic.perm & allowed)
+            for name, topic in table.topic_config_table.items()
+        }
+        return msgspec.structs.replace(table, topic_config_table=topics)
+
+    async def wait_registered(self, timeout_s: float = 3.0) -> bool:
+        """Wait until every name server knows this broker; tell whether they do."""
+        if self._registrar is None:
+            return False
+        return await self._registrar.wait_known(timeout_s)
+
+    # -- while it runs --------------------------------------------------------------------------
+
+    def _routes_changed(self) -> None:
+        if self._registrar is not None:
+            self._registrar.changed()
+
+    def _wake(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = asyncio.get_running_loop().call_soon(self._tick)
+
+    def _tick(self) -> None:
+        now = self._clock.monotonic()
+        self._timer = None
+        due = self.broker.tick(now)
+        wait = TICK_S_MAX if due is None else min(max(due - now, 0.0), TICK_S_MAX)
+        self._timer = asyncio.get_running_loop().call_later(wait, self._tick)
+
+    # -- stop -----------------------------------------------------------------------------------
+
+    async def stop(self) -> bool:
+        """Leave the name servers, let answers out, close the store; True if all went well."""
+        if self._registrar is not None:
+            await self._registrar.stop()
+        if self._connections is not None:
+            await self._connections.close()
+        if self._broker is not None:
+            self._broker.held.release_all()
+        if self._server is not None:
+            await self._server.stop(DRAIN_S)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        return self._broker is None or self._broker.close()

@@ -1,0 +1,128 @@
+"""From RocketMQ's `.properties` files and command-line flags to settings.
+
+One file feeds broker, store and listener. All that is wrong with it is said at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from gantrymq.broker.settings import BrokerSettings, broker_properties, broker_rows
+from gantrymq.errors import ContentError, InvalidValue
+from gantrymq.namesrv import settings as namesrv
+from gantrymq.store.settings import BrokerRole, InvalidSettings, StoreSettings, read_settings
+from gantrymq.store.settings_names import FOREIGN
+from gantrymq.transport.tls import ServerTls
+from gantrymq.wire.bodies.settings import SETTINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from gantrymq.namesrv.settings import NamesrvSettings
+
+
+class BrokerConfig(NamedTuple):
+    """Everything that a broker's file says."""
+
+    broker: BrokerSettings
+    store: StoreSettings
+    tls: ServerTls
+
+    def properties(self) -> dict[str, str]:
+        """Return all of it under RocketMQ's names."""
+        return {**self.store.properties(), **broker_properties(self.broker)}
+
+
+def read_file(path: Path) -> dict[str, str]:
+    """Return the settings of a file.
+
+    Raises:
+        InvalidValue: it cannot be read, or is not such a file.
+    """
+    try:
+        return dict(SETTINGS.decode(path.read_bytes()))
+    except OSError as error:
+        raise InvalidValue(f"{path} cannot be read: {error.strerror or error}") from None
+    except ContentError as error:
+        raise InvalidValue(f"{path} is not a settings file: {error.problem}") from None
+
+
+def read_broker_settings(properties: Mapping[str, str]) -> BrokerSettings:
+    """Return what the properties say about the broker itself.
+
+    Raises:
+        InvalidSettings: values that are not allowed.
+    """
+    values: dict[str, object] = {}
+    problems: list[str] = []
+    for attribute, row in broker_rows():
+        text = next((properties[name] for name in row.names if name in properties), None)
+        if text is None:
+            continue
+        try:
+            values[attribute] = row.kind.parse(text.strip())
+        except ValueError:
+            problems.append(f"{row.name} is {text.strip()!r}; it must be {row.kind.allowed}")
+    if problems:
+        raise InvalidSettings(problems)
+    return BrokerSettings(**values)  # type: ignore[arg-type]
+
+
+def read_broker_config(properties: Mapping[str, str], home: Path) -> BrokerConfig:
+    """Return the settings of a broker; its store lies under `home` unless they say otherwise.
+
+    Raises:
+        InvalidSettings: unknown names, values that are not allowed, impossible combinations.
+    """
+    own = frozenset(name for _, row in broker_rows() for name in row.names)
+    problems: list[str] = []
+    broker = BrokerSettings()
+    store: StoreSettings | None = None
+    try:
+        broker = read_broker_settings(properties)
+    except InvalidSettings as error:
+        problems += error.problems
+    try:
+        store = read_settings(properties, home=home, foreign=FOREIGN | own)
+    except InvalidSettings as error:
+        problems += error.problems
+    if store is not None:
+        role = store.replication.role
+        if role is BrokerRole.SLAVE and broker.broker_id == 0:
+            problems.append("brokerRole is SLAVE and brokerId is 0; a slave's is 1 or above")
+        if role is not BrokerRole.SLAVE and broker.broker_id != 0:
+            problems.append(
+                f"brokerRole is {role.name} and brokerId is {broker.broker_id}; a master's is 0"
+            )
+    if problems or store is None:
+        raise InvalidSettings(problems)
+    return BrokerConfig(broker, store, read_tls(properties))
+
+
+def read_tls(properties: Mapping[str, str]) -> ServerTls:
+    """Return what the properties say about TLS.
+
+    Raises:
+        InvalidValue: values that are not allowed.
+    """
+    return ServerTls.from_properties(properties)
+
+
+def read_namesrv_settings(properties: Mapping[str, str]) -> NamesrvSettings:
+    """Return the settings of a name server.
+
+    Raises:
+        InvalidValue: values that are not allowed.
+    """
+    return namesrv.read_settings(properties)
+
+
+def namesrv_properties(settings: NamesrvSettings) -> dict[str, str]:
+    """Return a name server's settings under RocketMQ's names."""
+    return namesrv.write_settings(settings)
+
+
+def settings_text(properties: Mapping[str, str]) -> str:
+    """Return settings as a file has them, one a line, by name."""
+    return SETTINGS.encode(properties).decode()

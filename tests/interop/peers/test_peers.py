@@ -1,0 +1,94 @@
+"""Clients that others wrote work with our server as they do with Apache's.
+
+One test is one client with all its scenarios at once, because most of their time is waiting.
+"""
+
+from __future__ import annotations
+
+import os
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import pytest
+
+from interop.peers import scenarios
+from interop.peers.scenarios import SCENARIOS, World
+from support import gantry, peers, tools
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from support.peers import Peer
+
+CHOSEN: Final = [name for name in os.environ.get("GANTRYMQ_SCENARIOS", "").split(",") if name]
+BINARY: Final = "-Drocketmq.serialize.type=ROCKETMQ"
+
+
+class Client(NamedTuple):
+    """A client: how it is had, and what it can do beyond what all can."""
+
+    command: Callable[[], list[str]]
+    abilities: frozenset[str]
+
+
+JAVA: Final = frozenset({
+    "creates", "oneway", "queue", "batch", "request", "orderly", "orderly_retry", "sql", "sql_checked", "from",
+    "pull", "query", "retries", "transactions",
+})  # fmt: skip
+GO: Final = frozenset({
+    "creates", "oneway", "batch", "request", "orderly", "sql", "from", "retries", "transactions",
+})  # fmt: skip
+
+CLIENTS: Final = {
+    "java-4.9.7": Client(lambda: peers.java("4.9.7"), JAVA),
+    "java-4.9.7-binary": Client(lambda: peers.java("4.9.7", BINARY), JAVA),
+    "java-5.5.0": Client(lambda: peers.java("5.5.0"), JAVA),
+    "java-5.5.0-binary": Client(lambda: peers.java("5.5.0", BINARY), JAVA),
+    "go": Client(peers.go, GO),
+    "node": Client(peers.node, frozenset({"sql", "from", "retries"})),
+    "cpp": Client(peers.cpp, frozenset({"creates", "oneway", "batch", "orderly"})),
+}
+
+
+def command_of(client: str) -> list[str]:
+    """Return how a client is started; one that cannot be had is a named skip, a failure in CI."""
+    try:
+        return CLIENTS[client].command()
+    except peers.NotInstalled as error:
+        if tools.required():
+            pytest.fail(f"{error}; with CI=true no test may be left out", pytrace=False)
+        pytest.skip(f"{client}: {error}")
+
+
+def failures(names: Iterable[str], peer: Peer, port: int, client: str) -> dict[str, str]:
+    """Run scenarios side by side; return what went wrong, by scenario."""
+
+    def outcome(name: str) -> str:
+        try:
+            SCENARIOS[name].run(World(peer, port, f"{client.replace('.', '')}-{name}"))
+        except (AssertionError, peers.PeerError, TimeoutError, OSError) as error:
+            places = traceback.extract_tb(error.__traceback__)[1:]
+            where = ", ".join(f"{place.name} line {place.lineno}" for place in places)
+            return f"{type(error).__name__}: {error} ({where})"
+        return ""
+
+    with ThreadPoolExecutor(len(SCENARIOS)) as threads:
+        waiting = {name: threads.submit(outcome, name) for name in names}
+        return {name: said for name, future in waiting.items() if (said := future.result())}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_client_does_all_it_can(client: str, tmp_path: Path) -> None:
+    command = command_of(client)
+    abilities = CLIENTS[client].abilities | {""}
+    names = [name for name, scenario in SCENARIOS.items() if scenario.needs in abilities]
+    names = [name for name in names if not CHOSEN or name in CHOSEN]
+    with (
+        gantry.server(tmp_path / "server", scenarios.SETTINGS) as server,
+        peers.running(command, server.name_server, tmp_path / client) as peer,
+    ):
+        failed = failures(names, peer, server.port, client)
+        said = f"{peer.said()}\n-- server:\n{gantry.log_end(server.log)}" if failed else ""
+    assert not failed, "\n\n".join(f"{name}: {why}" for name, why in failed.items()) + said
