@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from support import apache
 from support.remoting import RemotingClient
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ def server(work: Path, settings: Mapping[str, str]) -> Iterator[Running]:
     config.write_text("".join(f"{k}={v}\n" for k, v in properties.items()), encoding="utf-8")
     command = [
         sys.executable, "-m", "gantrymq", "server", "--data", str(work / "data"),
-        "--namesrv-port", "0", "--port", "0", "-c", str(config),
+        # Message ids have the broker's port, so it is one that is known before it listens.
+        "--namesrv-port", "0", "--port", str(apache.free_broker_port()), "-c", str(config),
     ]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONUNBUFFERED": "1"}
     log = work / "server.log"

@@ -30,7 +30,7 @@ __all__ = ["COMMIT", "ROLLBACK", "Sent", "World"]
 
 UNKNOWN = 0
 PRODUCERS = "PG"
-TICKS_MAX = 10_000
+TICKS_MAX = 1_000
 
 
 class Sent(NamedTuple):
@@ -51,10 +51,10 @@ class World:
     saved: bytes = b""
     """`consumerOffset.json` as it was saved last."""
     reserved_ms: int = 72 * 3_600_000
+    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop)
 
     def __post_init__(self) -> None:
         """Start."""
-        self.loop = asyncio.new_event_loop()
         self.clock = self.rig.clock
         self.settings = LiveSettings(
             BrokerSettings(name="broker-a", **self.changes)  # type: ignore[arg-type]
@@ -102,7 +102,7 @@ class World:
         self.wakes += 1
 
     def close(self) -> None:
-        """Let the loop go; the store stays as a killed process leaves it."""
+        """Let go of the loop, which the next process of this world had as well."""
         self.loop.close()
 
     def set(self, **changes: object) -> None:
@@ -115,8 +115,8 @@ class World:
 
     def killed(self, **changes: str) -> World:
         """Return the broker that is started after this one was killed."""
-        self.close()
-        return World(self.rig.again(**changes), self.changes, self.saved, self.reserved_ms)
+        rig = self.rig.again(**changes)
+        return World(rig, self.changes, self.saved, self.reserved_ms, self.loop)
 
     # -- time -----------------------------------------------------------------------------------
 

@@ -137,6 +137,7 @@ class Broker:
             workers=around.workers,
             arrived=self._arrived,
             memory_bytes=around.memory_bytes,
+            soon=loop.soon,
         )
         self.saver = ConfigSaver(
             around.files,

@@ -1,7 +1,7 @@
 """Statistics of a broker: what was put and got, told to the counters that admin tools read.
 
 The lane counts for itself, by topic; its counts are collected once a second, so that an ordinary
-send costs nothing here.
+send costs nothing here. Pulls are added up in the same way.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ class Counting:
         self.broker = broker
         self.store = store
         self._take_counts = take_counts
+        self._pulls: dict[tuple[str, str, int], list[int]] = {}
 
     def stored(self, stored: Stored, messages: Sequence[NewMessage]) -> None:
         """Count messages that policy has put."""
@@ -38,19 +39,28 @@ class Counting:
         self.store.put(topic, stored.messages, size)
 
     def pulled(self, group: str, topic: str, queue_id: int, found: Found) -> None:
-        """Count one read."""
-        if found.records:
-            self.broker.got(group, topic, queue_id, found.messages, found.record_bytes)
-        self.store.got(found.messages, 0)
+        """Count one read; told to the statistics with the next sample."""
+        key = group, topic, queue_id
+        count = self._pulls.get(key)
+        if count is None:
+            count = self._pulls[key] = [0, 0, 0, 0]
+        count[0 if found.records else 1] += 1
+        count[2] += found.messages
+        count[3] += found.record_bytes
 
     def collect(self) -> None:
-        """Take over what the lane counted, so that whoever asks is told of all sends so far."""
+        """Take in what the lane counted and what was pulled since the last time."""
         counts = self._take_counts()
         self.broker.put_topics(counts)
         self.store.put_topics(counts)
+        pulls, self._pulls = self._pulls, {}
+        for (group, topic, queue_id), (hits, misses, messages, size) in pulls.items():
+            if messages:
+                self.broker.got(group, topic, queue_id, messages, size)
+            self.store.got_many(hits, misses, messages)
 
     def sample(self) -> None:
-        """Collect what the lane counted, and move the windows on."""
+        """Collect the counts, and move the windows on."""
         self.collect()
         self.broker.sample()
         self.store.sample()

@@ -59,6 +59,11 @@ _CODES: Final = {
 }
 """For the statuses of a queue without messages the offset decides: see `_code`."""
 _MASTER: Final = 0
+# Plain numbers: an operator of an IntFlag costs a microsecond.
+_COMMITS: Final = int(PullFlag.COMMIT_OFFSET)
+_SUSPENDS: Final = int(PullFlag.SUSPEND)
+_SUBSCRIBES: Final = int(PullFlag.SUBSCRIPTION)
+_READ: Final = int(Perm.READ)
 PULL_BYTES_SMALL: Final = 65536
 """Messages that are smaller in all are copied behind their header: one write, not many."""
 
@@ -116,7 +121,7 @@ class Pulling:
         """Answer a pull, now or when there is something."""
         try:
             group, selection = self._admit(request)
-            if request.sys_flag & PullFlag.COMMIT_OFFSET and not self._is_slave:
+            if request.sys_flag & _COMMITS and not self._is_slave:
                 self._offsets.commit(
                     request.consumer_group,
                     request.topic,
@@ -127,14 +132,14 @@ class Pulling:
         except GantryError as error:
             return None if request.oneway else refusal(request, error)
         pull = _Pull(request, peer, group, selection, self._new_future())
-        self._read(pull, may_hold=bool(request.sys_flag & PullFlag.SUSPEND))
+        self._read(pull, may_hold=bool(request.sys_flag & _SUSPENDS))
         return pull.future.result() if pull.future.done() else pull.future
 
     # -- may it ---------------------------------------------------------------------------------
 
     def _admit(self, request: PullRequest) -> tuple[SubscriptionGroup, Selection]:
         """Check a pull as RocketMQ does, in its order."""
-        if not self._settings.now.permission & Perm.READ:
+        if not self._settings.now.permission & _READ:
             raise NoPermission("this broker may not be read from now (brokerPermission)")
         group = self._groups.find_or_create(request.consumer_group)
         if group is None:
@@ -145,7 +150,7 @@ class Pulling:
         if not group.consume_enabled:
             raise NoPermission(f"subscription group no permission, {request.consumer_group}")
         self._check_queue(request, self._topic(request.topic))
-        if request.sys_flag & PullFlag.SUBSCRIPTION:
+        if request.sys_flag & _SUBSCRIBES:
             subscription = self._selections.in_request(request)
             return group, self._selections.of(request, subscription, own=True)
         subscription = self._subscribed(request, group)

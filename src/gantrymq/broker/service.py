@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from gantrymq.broker.storing import Storing
     from gantrymq.kernel import SendRun
     from gantrymq.kernel.interface import Buffer
+    from gantrymq.kernel.values import Frame
     from gantrymq.store.message_store import MessageStore
     from gantrymq.wire.peer import Answer, Peer, Pending
 
@@ -67,6 +68,8 @@ class BrokerService:
         self._router = router
         self._settings = settings
         self._watches = tuple(watches)
+        self._pullers: set[int] = set()
+        """Connections whose last request was no send: their next one is none either, mostly."""
         self.uses_lane = True
         """False while somebody must see every send: a hook, or access control."""
 
@@ -75,6 +78,7 @@ class BrokerService:
 
     def closed(self, peer: Peer) -> None:
         """Tell all who remember connections."""
+        self._pullers.discard(peer.number)
         for watch in self._watches:
             watch.peer_closed(peer)
 
@@ -98,14 +102,15 @@ class BrokerService:
         self, buffer: Buffer, start: int, end: int, peer: Peer, answers: list[Pending]
     ) -> int:
         """Take what the lane takes, then one or more frames for policy; return how far it came."""
-        if self.uses_lane:
+        if self.uses_lane and peer.number not in self._pullers:
             run = self._lane(buffer, start, end, peer)
             if run is not None:
                 if run.requests:
                     answers.append(self._held(run))
                 if run.stop is LaneStop.DRAINED or run.consumed > start:
                     return run.consumed
-        return self._policy(buffer, start, end, peer, answers)
+            return self._policy(buffer, start, end, peer, answers, tried=True)
+        return self._policy(buffer, start, end, peer, answers, tried=not self.uses_lane)
 
     # -- the lane -------------------------------------------------------------------------------
 
@@ -147,27 +152,48 @@ class BrokerService:
     # -- everything else ------------------------------------------------------------------------
 
     def _policy(
-        self, buffer: Buffer, start: int, end: int, peer: Peer, answers: list[Pending]
+        self,
+        buffer: Buffer,
+        start: int,
+        end: int,
+        peer: Peer,
+        answers: list[Pending],
+        *,
+        tried: bool,
     ) -> int:
-        """Handle frames up to the next one that may be the lane's, or is a response."""
+        """Handle frames up to the next one that may be the lane's, or is a response.
+
+        `tried` tells that the lane does not want the first one.
+        """
         frames, behind = kernel.split_frames(buffer, start, end, FRAME_BYTES_MAX)
         for number, frame in enumerate(frames):
             request = kernel.decode_request(buffer, frame)
             if isinstance(request, PullRequest):
+                self._pullers.add(peer.number)
                 answers.append(self._pulling.pull(request, peer))
             elif isinstance(request, SendRequest):
-                if number and self.uses_lane:
+                if self.uses_lane and (number or not tried):
+                    self._pullers.discard(peer.number)
+                    if number == 0:
+                        return self._take_some(buffer, start, end, peer, answers)
                     return frame.start
                 body = bytes(memoryview(buffer)[request.body_start : request.body_end])
                 answers.append(self._sending.send(request, body, peer))
-            else:
-                try:
-                    command = decode_frame(buffer, frame)
-                except ProtocolError:
-                    if number == 0:
-                        raise
-                    return frame.start
-                if command.is_response:
-                    return frame.start
-                answers.append(self._router.handle(command, peer))
+            elif not self._command(buffer, frame, peer, answers, is_first=number == 0):
+                return frame.start
         return behind
+
+    def _command(
+        self, buffer: Buffer, frame: Frame, peer: Peer, answers: list[Pending], *, is_first: bool
+    ) -> bool:
+        """Handle a frame that the kernel leaves to the general codec; False if it is not taken."""
+        try:
+            command = decode_frame(buffer, frame)
+        except ProtocolError:
+            if is_first:
+                raise
+            return False
+        if command.is_response:
+            return False
+        answers.append(self._router.handle(command, peer))
+        return True

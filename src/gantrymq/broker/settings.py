@@ -184,6 +184,12 @@ class BrokerSettings:
         "popPollingSize", 1024, Whole(1), "pops that wait on one queue", live=True
     )
     revive_queues: int = setting("reviveQueueNum", 8, Whole(1, 1024), "queues of pop's own log")
+    pop_retry_percent: int = setting(
+        "popFromRetryProbability", 20, Whole(0, 100), "pops that take retries first", live=True
+    )
+    pop_retry_v2: bool = setting(
+        "enableRetryTopicV2", False, YES_NO, "retries go to %RETRY%group+topic", live=True
+    )
 
 
 def broker_rows() -> Iterator[tuple[str, Setting]]:

@@ -179,6 +179,8 @@ class Transactions:
                 "were asked about it at another offset and will be again"
             )
         if not self.ledger.has_room(offset):
+            self._ops.save()
+        if not self.ledger.has_room(offset):
             raise self._busy(f"half message {offset} is too far behind the oldest open one")
         self._check_time(header, half)
         self._parts.storing.check_room()

@@ -90,6 +90,8 @@ class CheckBack:
         self._not_before = 0.0
         self._cursor = 0
         self._end = 0
+        self._queue_end = 0
+        self._is_in_round = False
         self._one_by_one = False
         self._is_tight = False
 
@@ -105,6 +107,7 @@ class CheckBack:
             return self._not_before
         self._budget = SLICE
         while self._budget > 0 and not self._is_reading and now >= self._not_before:
+            self._budget -= 1
             if not self._step(now):
                 break
         if self._ledger.is_loaded:
@@ -130,7 +133,7 @@ class CheckBack:
         elif self._phase is _Phase.ROUND:
             self._go_on(now)
         elif now >= self._round_due():
-            self._begin_round()
+            self._begin_round(self._parts.store.reads.max_offset(HALF_TOPIC, HALF_QUEUE))
         else:
             return False
         return True
@@ -143,7 +146,7 @@ class CheckBack:
         self._phase = _Phase.START
         if is_loading:
             self._parts.ops.restart()
-            self._cursor = self._end = self._ledger.base
+            self._is_in_round = False
             self._phase = _Phase.LOAD
 
     def _pause(self, why: str) -> None:
@@ -157,13 +160,13 @@ class CheckBack:
         if not self._parts.ops.is_read:
             self._read(self._parts.ops.begin_read, self._ops_found)
             return
-        self._phase = _Phase.ROUND if self._cursor < self._end else _Phase.REST
+        self._phase = _Phase.ROUND if self._is_in_round else _Phase.REST
         if not self._ledger.is_loaded:
             self._ledger.is_loaded = True
             self._parts.loaded()
 
     def _ops_found(self, found: Found) -> None:
-        self._budget -= max(1, len(found.records))
+        self._budget -= len(found.records)
         if not self._parts.ops.take(found):
             self._pause(f"reading the op queue gave {found.trouble or found.status.value}")
 
@@ -188,14 +191,18 @@ class CheckBack:
 
     # -- a round --------------------------------------------------------------------------------
 
-    def _begin_round(self) -> None:
-        """Go over what is in the half queue now; op records first that have not been read."""
+    def _begin_round(self, end: int) -> None:
+        """Go over the half queue up to an offset; op records first that have not been read.
+
+        A queue that is longer than the window is gone over in parts.
+        """
         ledger = self._ledger
         self._parts.ops.save()
-        end = self._parts.store.reads.max_offset(HALF_TOPIC, HALF_QUEUE)
+        self._queue_end = end
         self._is_tight = end - ledger.base > ledger.window // 2
         self._cursor, self._end = ledger.base, min(end, ledger.base + ledger.window)
         ledger.read_ops_again()
+        self._is_in_round = True
         self._phase = _Phase.LOAD
 
     def _go_on(self, now: float) -> None:
@@ -213,17 +220,18 @@ class CheckBack:
         )
 
     def _finish_round(self, now: float) -> None:
-        self._cursor = self._end
+        self._is_in_round = False
         self._phase = _Phase.REST
         before = self._ledger.base
         self._parts.ops.save()
-        if self._ledger.reread is None or self._ledger.base == before:
+        if self._end < self._queue_end and self._ledger.base > before:
+            self._begin_round(self._queue_end)
+        else:
             self._rested_since = now
-        # Otherwise a long queue was met in the middle: the next part at once.
 
     def _halves_found(self, found: Found) -> None:
         start, behind = self._cursor, found.next_offset
-        self._budget -= max(1, len(found.records))
+        self._budget -= len(found.records)
         if found.min_offset > self._ledger.base:
             self._ledger.pass_over(self._ledger.base, found.min_offset)
         if not found.records:

@@ -71,12 +71,19 @@ class MessageStore:
         workers: Workers,
         arrived: Callable[[QueueRun], None] = lambda _run: None,
         memory_bytes: int = 0,
+        soon: Callable[[Callable[[], None]], object] | None = None,
     ) -> None:
         """Join the parts; `memory_bytes` is the machine's RAM, which decides what counts as hot.
+
+        With `soon` (`loop.call_soon`) appends of one turn of the event loop are dispatched together
+        at its end, before anybody's next request: many connections with a message each would pay
+        for a dispatch each.
 
         A SYNC_MASTER needs `replicas` set before it takes messages, or none of them has a slave.
         """
         self._settings = settings
+        self._soon = soon
+        self._dispatch_is_due = False
         self._files = files
         self._clock = clock
         self._workers = workers
@@ -324,7 +331,8 @@ class MessageStore:
             FileNotMade: the next log file could not be made.
         """
         run = self._appender.append_sends(buffer, start, end, born_host)
-        self._appended()
+        if run.requests:
+            self._appended()
         return run
 
     def put(self, messages: Sequence[NewMessage]) -> Stored:
@@ -376,6 +384,11 @@ class MessageStore:
             outcome=outcome,
         )
 
+    @property
+    def waits_for_nothing(self) -> bool:
+        """Tell whether `hold` lets everybody out at once, all being well."""
+        return not (self._is_sync or self._is_sync_master) and self.gate.failure is None
+
     def _appended(self) -> None:
         """See to what was appended: SYNC_FLUSH forces it first, otherwise it is readable now."""
         if self._is_sync:
@@ -383,9 +396,18 @@ class MessageStore:
             self.flush.want(self.log.committed_offset)
             return
         self.log.commit(self._settings.pool.commit_least_pages)
-        self._dispatch(self.log.committed_offset)
+        if self._soon is None:
+            self._dispatch(self.log.committed_offset)
+        elif not self._dispatch_is_due:
+            self._dispatch_is_due = True
+            self._soon(self._dispatch_due)
         if not self._settings.flush.is_timed:
             self.flush_log(self._settings.flush.least_pages)
+
+    def _dispatch_due(self) -> None:
+        self._dispatch_is_due = False
+        if self._saver is not None:  # otherwise closing has done it
+            self._dispatch(self.log.committed_offset)
 
     def _dispatch(self, end: int) -> None:
         """Dispatch the log up to `end`; a full disk stops writes until it can be done."""

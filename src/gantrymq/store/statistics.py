@@ -146,6 +146,12 @@ class StoreStatistics:
             self.gets_missed += 1
         self.longest_get_ms = max(self.longest_get_ms, elapsed_ms)
 
+    def got_many(self, found: int, missed: int, messages: int) -> None:
+        """Count answers to pulls that were added up elsewhere."""
+        self.gets_found += found
+        self.gets_missed += missed
+        self.messages_transferred += messages
+
     def dispatch_buffered(self, count: int) -> None:
         """Note how many messages wait for dispatch."""
         self.dispatch_buffer_max = max(self.dispatch_buffer_max, count)

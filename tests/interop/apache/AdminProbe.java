@@ -3,14 +3,19 @@ import java.io.ByteArrayOutputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.Base64;
+import org.apache.commons.cli.Options;
+import org.apache.commons.cli.PosixParser;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.srvutil.ServerUtil;
 import org.apache.rocketmq.tools.command.MQAdminStartup;
+import org.apache.rocketmq.tools.command.SubCommand;
 
 /**
  * Runs mqadmin commands one after the other in this JVM, which takes a second to start and a command
@@ -18,9 +23,12 @@ import org.apache.rocketmq.tools.command.MQAdminStartup;
  * between them; the answer is a line with everything that the command printed, in Base64.
  *
  * Three commands are not mqadmin's: "+producer group", "+consumer group topic" and
- * "+send topic tag key count" have somebody online to be asked about.
+ * "+send topic tag key count" have somebody online to be asked about. A command that the menu of
+ * mqadmin leaves out is given by the name of its class.
  */
 public final class AdminProbe {
+    /** Some commands go on for ever; what they have said by then is their answer. */
+    private static final long LIMIT_MS = Long.getLong("limit.ms", 4000);
     private static DefaultMQProducer producer;
 
     public static void main(String[] unused) throws Exception {
@@ -37,10 +45,21 @@ public final class AdminProbe {
             PrintStream out = new PrintStream(said, true, "UTF-8");
             System.setOut(out);
             System.setErr(out);
-            try {
-                run(words);
-            } catch (Throwable error) {
-                error.printStackTrace(out);
+            final String[] command = words;
+            Thread worker = new Thread(() -> {
+                try {
+                    run(command);
+                } catch (Throwable error) {
+                    error.printStackTrace(out);
+                }
+            });
+            worker.setDaemon(true);
+            worker.start();
+            worker.join(LIMIT_MS);
+            if (worker.isAlive()) {
+                worker.interrupt();
+                worker.join(LIMIT_MS);
+                out.println("STOPPED");
             }
             out.flush();
             answers.println(Base64.getEncoder().encodeToString(said.toByteArray()));
@@ -76,7 +95,16 @@ public final class AdminProbe {
                     .sendHeartbeatToAllBrokerWithLock();
                 break;
             default:
-                MQAdminStartup.main0(words, null);
+                if (words[0].startsWith("org.")) {
+                    SubCommand command =
+                        (SubCommand) Class.forName(words[0]).getDeclaredConstructor().newInstance();
+                    Options options =
+                        command.buildCommandlineOptions(ServerUtil.buildCommandlineOptions(new Options()));
+                    String[] rest = Arrays.copyOfRange(words, 1, words.length);
+                    command.execute(new PosixParser().parse(options, rest), options, null);
+                } else {
+                    MQAdminStartup.main0(words, null);
+                }
         }
     }
 }

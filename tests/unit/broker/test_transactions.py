@@ -264,9 +264,8 @@ def test_decisions_are_known_after_a_kill(make: Make) -> None:
     assert after.seen() == [b"a", b"b"]
     with pytest.raises(SystemFailure, match="no longer open"):
         after.end(first, COMMIT)
-    with pytest.raises(SystemFailure, match="no longer open"):
-        after.end(second, COMMIT)
-    after.close()
+    after.end(second, COMMIT)  # late, about the offset before the question: it is the same message
+    assert after.seen() == [b"a", b"b"]
 
 
 def test_kill_between_message_and_op_record(make: Make) -> None:
@@ -283,7 +282,6 @@ def test_kill_between_message_and_op_record(make: Make) -> None:
     assert after.seen() == [b"a", b"a"]
     after.round()
     assert after.asked(producer) == []
-    after.close()
 
 
 def test_decision_waits_for_the_op_queue(make: Make) -> None:
