@@ -143,6 +143,11 @@ class Server:
         self.log = log
 
     @property
+    def pid(self) -> int:
+        """Return its process id."""
+        return self._process.pid
+
+    @property
     def address(self) -> str:
         """Return where it listens."""
         return f"127.0.0.1:{self.port}"

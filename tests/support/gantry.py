@@ -21,6 +21,15 @@ ROOT: Final = Path(__file__).parents[2]
 START_SECONDS_MAX: Final = 30
 STOP_SECONDS_MAX: Final = 30
 LOG_LINES_SHOWN: Final = 40
+_SMALL: Final = {
+    # Files are made in their full length, and a run of tests starts many servers.
+    "mappedFileSizeCommitLog": str(16 << 20),
+    "maxHashSlotNum": "10000",
+    "maxIndexNum": "40000",
+    # A disk that is nearly full is no reason to refuse what a test sends.
+    "diskSpaceWarningLevelRatio": "0.99",
+    "diskSpaceCleanForciblyRatio": "0.99",
+}
 _READY: Final = re.compile(r"is ready: name server (\S+:\d+), broker \S+:(\d+),")
 
 
@@ -50,7 +59,7 @@ def server(work: Path, settings: Mapping[str, str]) -> Iterator[Running]:
     """
     work.mkdir(parents=True, exist_ok=True)
     config = work / "broker.conf"
-    properties = {"brokerIP1": "127.0.0.1", "bindAddress": "127.0.0.1", **settings}
+    properties = {**_SMALL, "brokerIP1": "127.0.0.1", "bindAddress": "127.0.0.1", **settings}
     config.write_text("".join(f"{k}={v}\n" for k, v in properties.items()), encoding="utf-8")
     command = [
         sys.executable, "-m", "gantrymq", "server", "--data", str(work / "data"),

@@ -33,7 +33,7 @@ SOURCES: Final = ROOT / "tests" / "interop" / "peers"
 HOME: Final = ROOT / "build" / "peers"
 INSTALL_SECONDS_MAX: Final = 300
 INSTALL_TRIES: Final = 3
-ANSWER_SECONDS_MAX: Final = 60
+ANSWER_SECONDS_MAX: Final = 90
 LINES_SHOWN: Final = 30
 
 Message = dict[str, Any]
@@ -201,7 +201,7 @@ class Peer:
             self._ended = True
             self._changed.notify_all()
 
-    def call(self, op: str, *, seconds: float = ANSWER_SECONDS_MAX, **fields: object) -> Any:  # noqa: ANN401  (JSON)
+    def call(self, op: str, /, **fields: object) -> Any:  # noqa: ANN401  (JSON)
         """Give a command and return its result.
 
         Raises:
@@ -215,12 +215,14 @@ class Peer:
             self._process.stdin.write(line)
             self._process.stdin.flush()
         with self._changed:
-            self._changed.wait_for(lambda: number in self._answers or self._ended, seconds)
+            self._changed.wait_for(
+                lambda: number in self._answers or self._ended, ANSWER_SECONDS_MAX
+            )
             answer = self._answers.pop(number, None)
         if answer is None:
             if self._ended:
                 raise PeerError(f"it has ended; it said:\n{self.said()}")
-            raise TimeoutError(f"no answer to {op} {fields} in {seconds} s; it said:\n{self.said()}")
+            raise TimeoutError(f"{op}: no answer in {ANSWER_SECONDS_MAX} s:\n{self.said()}")
         if "error" in answer:
             raise PeerError(f"{op}: {answer['error']}")
         return answer.get("result")

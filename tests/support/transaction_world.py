@@ -5,6 +5,7 @@ producers that answer when a test says so.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,7 +25,7 @@ from support.store_rig import STORE_HOST, Rig, message
 
 if TYPE_CHECKING:
     from gantrymq.kernel.values import Record
-    from gantrymq.wire.peer import Answer
+    from gantrymq.wire.peer import Answer, Pending
 
 __all__ = ["COMMIT", "ROLLBACK", "Sent", "World"]
 
@@ -113,9 +114,9 @@ class World:
         """Save the offsets, as happens every five seconds."""
         self.saved = self.tables.offsets.snapshot()()
 
-    def killed(self, **changes: str) -> World:
+    def killed(self) -> World:
         """Return the broker that is started after this one was killed."""
-        rig = self.rig.again(**changes)
+        rig = self.rig.again()
         return World(rig, self.changes, self.saved, self.reserved_ms, self.loop)
 
     # -- time -----------------------------------------------------------------------------------
@@ -166,9 +167,10 @@ class World:
         """Decide about a half message; return the answer."""
         pending = self.begin_end(sent, decision, group)
         self.rig.settle()
+        assert not isinstance(pending, Coroutine)
         return pending.result() if isinstance(pending, asyncio.Future) else pending
 
-    def begin_end(self, sent: Sent, decision: int, group: str = PRODUCERS) -> object:
+    def begin_end(self, sent: Sent, decision: int, group: str = PRODUCERS) -> Pending:
         """Decide, and return the answer or the promise of one."""
         header = EndTransactionRequest(
             producer_group=group,

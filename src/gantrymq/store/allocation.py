@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 ALLOCATION_TIMEOUT_S: Final = 5.0
-"""How long a roll waits for its file."""
+"""How long a roll waits for its file, once: until it is there, further ones fail at once."""
 CLOSE_TIMEOUT_S: Final = 60.0
 """How long a stop waits for a file that is being made, to be rid of it."""
 
@@ -69,6 +69,8 @@ class LogFiles:
         self._warm_step = warm_step
         self._pool = pool
         self._ahead: tuple[int, Future[Region]] | None = None
+        self._late: Future[Region] | None = None
+        """A file that was waited for in vain."""
         self._is_closing = False  # seen by the worker
 
     def path(self, start: int) -> Path:
@@ -127,18 +129,24 @@ class LogFiles:
         ahead, self._ahead = self._ahead, None
         if ahead is not None:
             try:
-                return ahead[1].result(ALLOCATION_TIMEOUT_S)
-            except TimeoutError:
-                self._ahead = ahead  # it is still being made, and will be there
-                raise
+                return self._wait(start, ahead[1])
             except OSError:
-                pass
-        making = self._begin(start)
+                if self._ahead is not None:
+                    raise  # it is still being made
+        return self._wait(start, self._begin(start))
+
+    def _wait(self, start: int, making: Future[Region]) -> Region:
+        """Wait for a file, but not again if that was in vain: the owner has others to see to."""
+        timeout = 0.0 if making is self._late else ALLOCATION_TIMEOUT_S
         try:
-            return making.result(ALLOCATION_TIMEOUT_S)
+            return making.result(timeout)
         except TimeoutError:
-            self._ahead = start, making
-            raise
+            if making.done() and making.exception() is not None:
+                raise  # it is the disk's own word
+            self._ahead, self._late = (start, making), making  # it will be there
+            raise TimeoutError(
+                f"it was not there within {ALLOCATION_TIMEOUT_S:.0f} s; the disk is slow"
+            ) from None
 
     def _make(self, path: Path) -> Region:
         """Make a file; runs on the worker."""

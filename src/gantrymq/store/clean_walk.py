@@ -53,7 +53,7 @@ def _quick_walk(recovery: LogRecovery, known_end: int, *, verify_crc: bool) -> L
     end = _walk_file(recovery, recovery.starts[index], known_end, verify_crc=verify_crc)
     following = recovery.starts[index + 1 :]
     if end is None or not following:
-        return end
+        return None if end is None else recovery.behind_blank(end)
     if end.stop is Stop.BLANK:
         rest = recovery.walk(index + 1, verify_crc=verify_crc)
         stamp = max(end.last_store_timestamp, rest.last_store_timestamp)

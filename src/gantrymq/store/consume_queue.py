@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.kernel import UNIT_BYTES, QueueUnit
-from gantrymq.store.errors import StoreDamaged
+from gantrymq.store.errors import QueueBeingSaved, StoreDamaged
 from gantrymq.store.queue_expiry import QueueSearch
 from gantrymq.store.queue_files import QueueFiles
 from gantrymq.store.unit_walk import PRE_BLANK, UNIT, log_end_before, walk
@@ -47,6 +47,7 @@ class ConsumeQueue:
         "_log_min",
         "_min",
         "ext_address",
+        "is_being_saved",
         "log_end",
         "queue_id",
         "topic",
@@ -67,6 +68,8 @@ class ConsumeQueue:
         """Log offset behind the last message; 0 without one."""
         self.ext_address = 0
         """Highest address in the extension that recovery or truncation saw; 0 without one."""
+        self.is_being_saved = False
+        """A thread has writes or forces of these files in hand; see `QueueTable.begin_flush`."""
         self._bytes = QueueFiles(directory, file_bytes, files)
         self._changed = changed
         self._min = 0
@@ -152,6 +155,7 @@ class ConsumeQueue:
 
         Raises:
             StoreDamaged: a queue offset that cannot be.
+            QueueBeingSaved: it would begin anew, and a thread has its files in hand.
         """
         fresh = run
         if run.first_queue_offset * UNIT_BYTES != self._bytes.end or self._is_built(run.units):
@@ -184,6 +188,8 @@ class ConsumeQueue:
                 f"queue ends at {self.max_offset}; run `gantrymq store verify` on the commit log"
             )
         if end == self._bytes.first or at < end:
+            if self.is_being_saved:
+                raise QueueBeingSaved(f"{self._bytes.directory} begins anew when it is saved")
             self._bytes.restart(at)
             self._set_min(at)
             self._hidden = 0

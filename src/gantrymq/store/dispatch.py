@@ -57,6 +57,7 @@ class Dispatcher:
         Raises:
             StoreDamaged: a record of our own is not one; nothing behind it is dispatched.
             OSError: the disk refuses; the next run begins where this one stopped.
+            QueueBeingSaved: so it does, once the save that is under way has ended.
         """
         self.offset = max(self.offset, self._log.min_offset)
         for file, begin, stop in self._log.spans(self.offset, end):

@@ -13,6 +13,13 @@ class StoreDamaged(StoreError):
     """The files are not what they must be; the text names the file and what to do."""
 
 
+class QueueBeingSaved(StoreError):
+    """A queue is to begin anew while a thread has its files in hand: try again when that is done.
+
+    Nothing is lost meanwhile: what was to go into the queue is in the log.
+    """
+
+
 class StoreLocked(StoreError):
     """Another process has this store open; the text names it."""
 

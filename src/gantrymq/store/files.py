@@ -87,6 +87,10 @@ class Files(Protocol):
         """Map a file that exists."""
         ...
 
+    def reserve(self, path: Path) -> None:
+        """Have room on the disk for all of a file, also where it was never written to."""
+        ...
+
     def size(self, path: Path) -> int:
         """Return a file's length."""
         ...
@@ -175,7 +179,7 @@ class MappedRegion:
         access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
         self._map = mmap.mmap(handle, size, access=access)
         self.buffer = memoryview(self._map)
-        # 0 where the address cannot be had: those who only read wait for themselves.
+        # 0 where the address cannot be had: nobody knows what is in memory of a read-only map.
         self._address = ctypes.addressof(ctypes.c_char.from_buffer(self._map)) if writable else 0
 
     def sync(self) -> None:
@@ -185,12 +189,18 @@ class MappedRegion:
         os.fdatasync(self._handle)
 
     def resident_end(self, start: int, end: int) -> int:
-        """Ask the kernel which pages of the map it has (mincore(2)); about 3 microseconds."""
+        """Ask the kernel which pages of the map it has (mincore(2)); about 3 microseconds.
+
+        A map for reading only cannot be asked, so none of it is said to be there: the owner of a
+        log that lies in part on such a disk must not wait for it.
+        """
+        if self._address == 0:
+            return start
         end = min(end, start + RESIDENT_BYTES_MAX)
         page = start - start % mmap.PAGESIZE
         pages = -(-(end - page) // mmap.PAGESIZE)
         answer = ctypes.create_string_buffer(pages)
-        if self._address == 0 or _mincore(self._address + page, end - page, answer) != 0:
+        if _mincore(self._address + page, end - page, answer) != 0:
             return end
         missing = answer.raw.find(b"\0")
         return end if missing < 0 else max(start, page + missing * mmap.PAGESIZE)
@@ -222,6 +232,9 @@ class OsFiles:
         """Make a file of zeros and map it."""
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         try:
+            # Its whole length first: ext4 reserves and lengthens piece by piece, and a power cut in
+            # between would leave a length that is neither 0 nor whole, which no start can explain.
+            os.ftruncate(handle, size)
             # Reserved, not just extended: on a full disk a write to a page of a hole is SIGBUS, and
             # nobody could refuse the message any more.
             os.posix_fallocate(handle, 0, size)
@@ -239,6 +252,14 @@ class OsFiles:
         except (OSError, ValueError):
             os.close(handle)
             raise
+
+    def reserve(self, path: Path) -> None:
+        """Give blocks to the holes of a file; what it holds stays."""
+        handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            os.posix_fallocate(handle, 0, os.fstat(handle).st_size)
+        finally:
+            os.close(handle)
 
     def size(self, path: Path) -> int:
         """Return a file's length."""

@@ -19,6 +19,8 @@ from gantrymq.store.status import PutStatus
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gantrymq.store.settings import FlushSettings, ReplicationSettings
+
 NOT_NEEDED: Final = -1
 """An offset that is always behind."""
 
@@ -92,10 +94,10 @@ class DurabilityGate:
         self._replica = _Side(PutStatus.FLUSH_SLAVE_TIMEOUT)
         self._failure: str | None = None
 
-    def change_timeouts(self, flush_timeout: float, replica_timeout: float) -> None:
-        """Let replies wait for so many seconds from now on; those that wait keep their time."""
-        self._flush_timeout = flush_timeout
-        self._replica_timeout = replica_timeout
+    def change_timeouts(self, flush: FlushSettings, replication: ReplicationSettings) -> None:
+        """Let replies wait as long as these say from now on; those that wait keep their time."""
+        self._flush_timeout = flush.sync_timeout_ms / 1000
+        self._replica_timeout = replication.slave_timeout_ms / 1000
 
     @property
     def flushed_offset(self) -> int:

@@ -15,32 +15,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gantrymq.errors import InvalidValue
 from gantrymq.store.allocation import LogFiles
 from gantrymq.store.appending import Appender, PutRules
 from gantrymq.store.checkpoint import load_checkpoint
 from gantrymq.store.cleaning import CleanedParts, StoreCleaner
 from gantrymq.store.commit_log import CommitLog
 from gantrymq.store.dispatch import Dispatcher
-from gantrymq.store.errors import StoreDamaged
 from gantrymq.store.failed_disk import leave_mark
 from gantrymq.store.flush import LogFlush
 from gantrymq.store.gate import NOT_NEEDED, DurabilityGate
 from gantrymq.store.get import Filter, Found, limits_of
 from gantrymq.store.identity import Identity, send_lane
 from gantrymq.store.index import Index
+from gantrymq.store.live_dispatch import LiveDispatch
 from gantrymq.store.log_directories import log_directories
 from gantrymq.store.opening import StoreParts, make_directories, open_parts
 from gantrymq.store.page_cache import PageCacheWatch
 from gantrymq.store.process_lock import ProcessLock, mark_stopped
 from gantrymq.store.put import NewMessage, Stored, Writability
 from gantrymq.store.queue_offsets import QueueOffsets
-from gantrymq.store.queue_saving import NO_SPACE, QueueSaver, SavedParts, Trouble
+from gantrymq.store.queue_saving import QueueSaver, SavedParts, Trouble
 from gantrymq.store.queue_table import QueueTable
 from gantrymq.store.reading import StoreReading, reading_of
 from gantrymq.store.replicas import NoReplicas, Replicas
 from gantrymq.store.settings import BrokerRole, FlushDiskType
 from gantrymq.store.status import PutStatus
+from gantrymq.store.tail_room import TailRoom
 from gantrymq.store.transient_pool import pool_of
 from gantrymq.store.worker import Workers
 
@@ -75,15 +75,12 @@ class MessageStore:
     ) -> None:
         """Join the parts; `memory_bytes` is the machine's RAM, which decides what counts as hot.
 
-        With `soon` (`loop.call_soon`) appends of one turn of the event loop are dispatched together
-        at its end, before anybody's next request: many connections with a message each would pay
-        for a dispatch each.
+        With `soon` (`loop.call_soon`) what one turn of the event loop appends is dispatched at its
+        end; see `live_dispatch.py`.
 
         A SYNC_MASTER needs `replicas` set before it takes messages, or none of them has a slave.
         """
         self._settings = settings
-        self._soon = soon
-        self._dispatch_is_due = False
         self._files = files
         self._clock = clock
         self._workers = workers
@@ -96,6 +93,7 @@ class MessageStore:
         self.replicas: Replicas = NoReplicas()
         self.writability = Writability()
         self.writability.is_slave = role is BrokerRole.SLAVE
+        self._tail_room = TailRoom(files, self.writability)
         self.page_cache = PageCacheWatch(clock, settings.put.busy_ms)
         self.gate = DurabilityGate(
             settings.flush.sync_timeout_ms / 1000, settings.replication.slave_timeout_ms / 1000
@@ -126,6 +124,9 @@ class MessageStore:
         )
         self._dispatcher = Dispatcher(
             self.log, self.queues, self.index, settings.schedule.delays_ms, arrived
+        )
+        self._dispatch = LiveDispatch(
+            self._dispatcher, self.log, self.writability, self._disk_failed, soon
         )
         self.flush = LogFlush(
             self.log, workers.log_flush, self._flushed, self._disk_failed, self._spoiled
@@ -224,6 +225,9 @@ class MessageStore:
         self.gate.flushed(self.log.wrote_offset)
         self.writability.is_open = True
         if not is_reader:
+            self._tail_room.want(*(file.region.path for file in self.log.files[-1:]))
+            if self.index is not None:
+                self._tail_room.want(*(file.path for file in self.index.files[-1:]))
             self.log.prepare()
         return report
 
@@ -254,6 +258,7 @@ class MessageStore:
         saver, self._saver = self._saver, None
         if saver is None:
             return False
+        self._dispatch.is_closed = True
         self.writability.is_open = False
         self.cleaner.stop()
         self.reads.close()
@@ -276,7 +281,7 @@ class MessageStore:
         self._workers.log_flush.close()
         self.flush.finish()
         if self.gate.failure is None:
-            self._dispatch(self.log.committed_offset)
+            self._dispatch.run(self.log.committed_offset)
         self.gate.expire(float("inf"))
         self._workers.queue_flush.close()
         saver.finish()
@@ -396,39 +401,14 @@ class MessageStore:
             self.flush.want(self.log.committed_offset)
             return
         self.log.commit(self._settings.pool.commit_least_pages)
-        if self._soon is None:
-            self._dispatch(self.log.committed_offset)
-        elif not self._dispatch_is_due:
-            self._dispatch_is_due = True
-            self._soon(self._dispatch_due)
+        self._dispatch.appended()
         if not self._settings.flush.is_timed:
             self.flush_log(self._settings.flush.least_pages)
-
-    def _dispatch_due(self) -> None:
-        self._dispatch_is_due = False
-        if self._saver is not None:  # otherwise closing has done it
-            self._dispatch(self.log.committed_offset)
-
-    def _dispatch(self, end: int) -> None:
-        """Dispatch the log up to `end`; a full disk stops writes until it can be done."""
-        if self._dispatcher.offset >= end:
-            return
-        try:
-            self._dispatcher.run(end)
-        except (OSError, StoreDamaged, InvalidValue) as error:
-            reason = f"dispatching the log at offset {self._dispatcher.offset} failed: {error}"
-            if isinstance(error, OSError) and error.errno in NO_SPACE:
-                self.writability.forbid("dispatch", reason)
-            else:
-                self._disk_failed(reason)
-        else:
-            self.log.stamp_from(self._dispatcher.last_store_timestamp)
-            self.writability.allow("dispatch")
 
     def _flushed(self, offset: int, stamp_ms: int) -> None:
         """The log is on the disk up to `offset`: dispatch it, then let its replies out."""
         if self._is_sync:
-            self._dispatch(offset)
+            self._dispatch.run(offset)
         if self._saver is not None:
             self._saver.log_forced(stamp_ms)
         self.gate.flushed(offset)
@@ -443,9 +423,13 @@ class MessageStore:
         self.gate.shut(reason)
 
     def _note_space(self, reason: str | None) -> None:
-        """Stop taking writes while the consume queues find no room, and go on when they do."""
+        """Stop taking writes while the consume queues find no room, and go on when they do.
+
+        Each time they are saved, what has waited for that is dispatched.
+        """
         if reason is None:
             self.writability.allow("queues")
+            self.retry_dispatch()
         else:
             self.writability.forbid("queues", reason)
 
@@ -474,19 +458,12 @@ class MessageStore:
         """Return how far the log has been dispatched: nothing behind it may be shown to anybody."""
         return self._dispatcher.offset
 
-    # -- settings that change while it is open ---------------------------------------------------
-
     def change_settings(self, settings: StoreSettings) -> None:
-        """Go on with other live settings, as `changed_settings` has made them.
-
-        What was built into lane, reader and index at the start holds until the next one.
-        """
+        """Go on with other live settings, as `changed_settings` has made them."""
         self._settings = settings
         self.cleaner.settings = settings
         self.page_cache.slow_ms = settings.put.busy_ms
-        self.gate.change_timeouts(
-            settings.flush.sync_timeout_ms / 1000, settings.replication.slave_timeout_ms / 1000
-        )
+        self.gate.change_timeouts(settings.flush, settings.replication)
 
     # -- what timers ask for; see `timers.py` ----------------------------------------------------
 
@@ -494,7 +471,7 @@ class MessageStore:
         """Commit what lies in a transient buffer, if so many pages have begun; tell if it was."""
         committed = self.log.commit(least_pages)
         if committed and not self._is_sync:
-            self._dispatch(self.log.committed_offset)
+            self._dispatch.run(self.log.committed_offset)
         return committed
 
     def flush_log(self, least_pages: int) -> None:
@@ -512,4 +489,7 @@ class MessageStore:
 
     def retry_dispatch(self) -> None:
         """Dispatch what a full disk has held up."""
-        self._dispatch(self.flush.flushed_offset if self._is_sync else self.log.committed_offset)
+        self._tail_room.retry()
+        self._dispatch.run(
+            self.flush.flushed_offset if self._is_sync else self.log.committed_offset
+        )

@@ -13,8 +13,9 @@ What is done after a crash beyond what RocketMQ does:
 - The mark of a start (ROOT/abort) is left before the first change, so that a start that is
   interrupted is followed by one that looks at everything.
 - If a force had failed (`failed_disk.py`), the recovered log is written once more.
-- With a log on several disks, a store whose queues know of messages behind its last file is not
-  opened: a disk may not be mounted, and cutting the queues would lose what lies on it.
+- A store whose queues know of messages, and whose log has no file at all, is not opened: its disk
+  may not be mounted. Nor is one with a log on several disks whose queues know of messages behind
+  its last file. Queues that were cut would not agree with the log any more when it is back.
 """
 
 from __future__ import annotations
@@ -108,9 +109,9 @@ def open_parts(parts: StoreParts, progress: Callable[[int], None] | None = None)
 
 
 def _check_disks(parts: StoreParts, recovery: LogRecovery) -> None:
-    """See that no disk of several is missing with the end of the log."""
+    """See that no disk is missing with the end of the log, or with all of it."""
     known, end = parts.queues.log_end_max, recovery.files_end
-    if len(parts.log_directories.all) > 1 and known > end:
+    if known > end and (len(parts.log_directories.all) > 1 or not recovery.starts):
         raise StoreDamaged(
             f"the files of the log end at {end}, and the consume queues know of messages up to "
             f"{known}; is a disk of storePathCommitLog not mounted? If those files are lost for "

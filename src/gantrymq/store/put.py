@@ -32,6 +32,8 @@ POLICY_PROPERTIES: Final = (
 TRANSACTION_BITS: Final = 0xC
 PREPARED: Final = 0x4
 ROLLBACK: Final = 0xC
+NO_TAIL: Final = "tail"
+"""What `Writability` knows it by that a file which is written to has no room on the disk."""
 BORN_IPV6: Final = 0x10
 STORE_IPV6: Final = 0x20
 
@@ -111,7 +113,7 @@ class Writability:
             return "the store is not open"
         if not self.is_slave:
             return "this broker is a master; only a slave takes another broker's log"
-        return self._reasons.get("disk")
+        return self._reasons.get("disk") or self._reasons.get(NO_TAIL)
 
     @property
     def reason(self) -> str | None:

@@ -327,6 +327,7 @@ class QueueTable:
                 flush.extensions.append((extension, extension.max_address))
                 flush.writes.extend(extension.pending_writes())
                 flush.syncs.extend(extension.pending_syncs() if thorough else ())
+            queue.is_being_saved = True
             flush.queues.append((queue, queue.max_offset))
             flush.writes.extend(queue.pending_writes())
             flush.syncs.extend(queue.pending_syncs() if thorough else ())
@@ -341,6 +342,7 @@ class QueueTable:
             if flush.thorough and not failed:
                 extension.synced(address)
         for queue, offset in flush.queues:
+            queue.is_being_saved = False
             queue.wrote_out(queue.written_offset if failed else offset)
             if flush.thorough and not failed:
                 queue.synced(offset)

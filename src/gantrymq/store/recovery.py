@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gantrymq.kernel import Stop, kernel
 from gantrymq.store.file_queue import drop_unfinished, file_paths
-from gantrymq.store.torn import find_torn
+from gantrymq.store.torn import find_torn, is_half_copied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -44,7 +44,7 @@ class LogEnd(NamedTuple):
     began_at: int
     """Log offset of the first file that was walked."""
     offset: int
-    """Log offset behind the last good record."""
+    """Log offset behind the last good record; behind its file if a blank record follows it."""
     records: int
     stop: Stop
     """What stands at the end: BLANK and BAD_MAGIC are usual, the rest is damage."""
@@ -152,7 +152,17 @@ class LogRecovery:
                 region.close()
             if end.stop is not Stop.BLANK and end.offset != start + self.file_bytes:
                 break
-        return end
+        return self.behind_blank(end)
+
+    def behind_blank(self, end: LogEnd) -> LogEnd:
+        """Return the end of a log whose last file is closed, though the next one was never made.
+
+        The disk was full, say. The blank record counts: a slave may have it, and would never ask
+        for what was stored in its place. (Apache stores there.)
+        """
+        if end.stop is not Stop.BLANK:
+            return end
+        return end._replace(offset=end.offset - end.offset % self.file_bytes + self.file_bytes)
 
     def cut(self, end: int, *, trusts_zeros: bool = True) -> tuple[int, int]:
         """Wipe what lies behind the end and force it; return (files dropped, bytes wiped).
@@ -222,9 +232,23 @@ class _Check(NamedTuple):
             return found
         torn = find_torn(buffer, position, found.end)
         if torn is None:
+            torn = self._half_copied(position, found)
+        if torn is None:
             return found
         found = kernel.scan_records(buffer, position, torn, self.start, False, RECORDS_MAX)
         return found._replace(stop=Stop.BAD_CRC)
+
+    def _half_copied(self, position: int, found: Scan) -> int | None:
+        """Return where the last record of a scan begins if it lacks its end, or None."""
+        buffer = self.region.buffer
+        if not found.records or buffer[found.end - 1] != 0:
+            return None
+        last = position
+        if found.records > 1:
+            last = kernel.scan_records(
+                buffer, position, found.end, self.start, False, found.records - 1
+            ).end
+        return last if is_half_copied(buffer, last, found.end) else None
 
     def ask_ahead(self, position: int, asked: int) -> int:
         """Have the disk read on before it is needed; return how far it was asked to."""

@@ -268,6 +268,9 @@ class ShadowFiles:
 
     # -- what needs no doing ---------------------------------------------------------------------
 
+    def reserve(self, path: Path) -> None:
+        """Have all the room there is."""
+
     def sync(self, path: Path) -> None:
         """Have nothing to force."""
 

@@ -11,6 +11,11 @@ border or the record's end. A topic never holds a zero. Properties may, but not 
 zeros, nor a zero at their end: such a message would be taken for a tear, so it is refused when it
 comes (`check_never_torn`). What Apache has stored, or a master that is one, knows nothing of this
 rule; hence only records that the checkpoint does not vouch for are looked at.
+
+A slave takes its master's log in pieces that end anywhere. When its process is killed between two
+of them, the last record may lack its end from any byte on, not just from a border; it would be
+served, and what the master sends next would go behind it. So the last record of all, the one that
+nothing follows, is half a record if its properties end with a zero (`is_half_copied`).
 """
 
 from __future__ import annotations
@@ -25,6 +30,8 @@ if TYPE_CHECKING:
 
 SECTOR_BYTES: Final = 512
 """What a disk writes as one; those that write more at once never tear within."""
+_HEAD_BYTES: Final = 8
+"""Length and magic of the record that may follow."""
 
 
 def check_never_torn(record: Record) -> None:
@@ -50,3 +57,10 @@ def find_torn(buffer: memoryview, start: int, end: int) -> int | None:
     """
     found = kernel.find_torn(buffer, start, end, SECTOR_BYTES)
     return None if found < 0 else found
+
+
+def is_half_copied(buffer: memoryview, start: int, end: int) -> bool:
+    """Tell whether a record lacks its end: nothing follows it, and its properties end in a zero."""
+    if buffer[end - 1] != 0 or any(buffer[end : end + _HEAD_BYTES]):
+        return False
+    return kernel.decode_record(buffer, start, end, False)[0].properties[-1:] == b"\0"

@@ -142,8 +142,8 @@ class StoreCheck:
     def _check_tail(self) -> None:
         """Look at what the files hold behind the end that recovery finds."""
         report, end = self._reader.report, self._reader.max_log_offset
-        if report is None or not self._reader.log.files:
-            return
+        if report is None or not self._reader.log.files or report.log_end.stop is Stop.BLANK:
+            return  # what a blank record closes has no tail
         last = self._reader.log.files[-1]
         start = last.start
         tail = self._tail_bytes(last.region.path, end - start)

@@ -245,6 +245,10 @@ class SimulatedFiles(FaultyDisk):
         """Return a file's length."""
         return len(self._inode(path).data)
 
+    def reserve(self, path: Path) -> None:
+        """Have no holes: a file here takes its whole length from the start."""
+        self._inode(path)
+
     def data_end(self, path: Path) -> int:
         """Return where the zeros begin that a file ends with."""
         with self._guard:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from concurrent.futures import Future
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import pytest
 
@@ -93,7 +93,10 @@ def test_a_file_half_made_does_not_stand_in_the_way(operation: Operation) -> Non
 class _Late(Future[Result]):
     """A result that nobody gets by waiting."""
 
+    waited: ClassVar[list[float | None]] = []
+
     def result(self, timeout: float | None = None) -> Result:
+        self.waited.append(timeout)
         if not self.done():
             raise TimeoutError(f"not within {timeout} s")
         return super().result()
@@ -111,10 +114,27 @@ class _Slow(StepWorker):
 def test_a_file_that_comes_too_late_is_the_next_ones() -> None:
     disk, worker = SimulatedFiles(), _Slow()
     files = LogFiles(LogDirectories((DIRECTORY,)), SIZE, disk, worker)
-    with pytest.raises(FileNotMade, match="not within 5"):
+    _Late.waited.clear()
+    with pytest.raises(FileNotMade, match="not there within 5"):
         files.take(0)
+    for _ in range(3):
+        with pytest.raises(FileNotMade, match="not there within 5"):
+            files.take(0)
+    assert _Late.waited == [5.0, 0.0, 0.0, 0.0], "the owner waits for a slow disk once"
     worker.drain()
     assert files.take(0).start == 0, "it must not fail because the file exists"
+
+
+def test_a_disk_that_timed_out_is_asked_again() -> None:
+    """ETIMEDOUT is a TimeoutError to Python, as a wait is that was too long."""
+    files, worker, disk = made()
+    files.take(0)
+    disk.fail(Operation.CREATE, errno.ETIMEDOUT, times=None)
+    worker.drain()
+    with pytest.raises(FileNotMade, match="timed out"):
+        files.take(SIZE)
+    disk.heal()
+    assert files.take(SIZE).start == SIZE
 
 
 def test_what_was_made_and_not_used_is_removed() -> None:

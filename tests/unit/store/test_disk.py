@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,21 @@ from gantrymq.testing.disk import SimulatedFiles
 
 A, B = Path("/a"), Path("/b")
 SETTINGS = DiskSettings()
+
+
+def test_a_new_file_never_has_a_length_between_nothing_and_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some file systems reserve in steps; a power cut between two leaves what is there by then."""
+    path, seen = tmp_path / "file", list[int]()
+
+    def reserve(handle: int, position: int, count: int) -> None:
+        seen.append(path.stat().st_size)
+        os.truncate(handle, max(position + count, seen[-1]))
+
+    monkeypatch.setattr(os, "posix_fallocate", reserve)
+    OsFiles().create(path, 65536).close()
+    assert seen == [65536]
 
 
 def use(log: float, queues: float = 0.0) -> DiskUse:

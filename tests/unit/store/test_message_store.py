@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import queue
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,9 @@ from gantrymq.store.message_store import Identity, MessageStore
 from gantrymq.store.settings import read_settings
 from gantrymq.store.status import PutStatus
 from gantrymq.store.worker import ThreadWorker, Workers
+from gantrymq.testing.clock import VirtualClock
 from gantrymq.testing.disk import Names, Operation, SimulatedFiles
+from support.small_stores import small_store
 from support.store_rig import (
     BORN_HOST,
     LOG,
@@ -290,3 +293,34 @@ def test_with_threads_and_a_real_disk(tmp_path: Path, monkeypatch: pytest.Monkey
     again = opened()
     assert again.get("T", 0, 0, 32).max_offset == 100
     assert again.close()
+
+
+def test_a_file_that_apache_left_with_a_hole_in_it_on_a_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Writing into the hole would be SIGBUS: sends are refused until there is room for it."""
+    log = tmp_path / "store" / "commitlog" / f"{0:020d}"
+    log.parent.mkdir(parents=True)
+    log.touch()
+    os.truncate(log, 8192)
+    reserve, is_full = os.posix_fallocate, True
+
+    def on_a_full_disk(handle: int, position: int, count: int) -> None:
+        if is_full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        reserve(handle, position, count)
+
+    monkeypatch.setattr(os, "posix_fallocate", on_a_full_disk)
+    clock = VirtualClock()
+    store = small_store(tmp_path / "store", clock)
+    store.open(1)
+    reason = store.writability.reason
+    assert reason is not None
+    assert f"{log} has no room" in reason
+    assert store.put([message()]).status is PutStatus.SERVICE_NOT_AVAILABLE
+    assert log.stat().st_blocks == 0
+    is_full = False
+    store.retry_dispatch()
+    assert store.put([message()]).status is PutStatus.PUT_OK
+    assert log.stat().st_blocks * 512 >= 8192
+    assert store.close()

@@ -269,19 +269,50 @@ class TestFiles:
         again = rig.again(disk)
         assert first_letters(again) == b"a"
         assert again.report.log_end.stop is Stop.BLANK
-        # As in Apache, the blank record is not the log's: the next message takes its place.
+        # Unlike in Apache nothing takes its place: a slave may have it already.
         stored = again.put(b"b")
-        assert (stored.log_offset, stored.queue_offset) == (again.report.log_end.offset, 1)
+        assert (stored.log_offset, stored.queue_offset) == (4096, 1)
         assert first_letters(again.again()) == b"ab"
 
-    def test_a_whole_log_that_is_gone_takes_its_queues_along(self) -> None:
+    @pytest.mark.parametrize("stops_cleanly", [True, False])
+    def test_the_log_never_goes_back_behind_a_file_that_was_closed(
+        self, *, stops_cleanly: bool
+    ) -> None:
+        """The disk was full when the next file was to be made, and the broker is restarted."""
+        rig = Rig({"flushDiskType": "SYNC_FLUSH"})
+        rig.put(b"a" * 1000)
+        rig.disk.fail(Operation.CREATE, errno.ENOSPC, times=None)
+        assert rig.put(b"b" * 3500).status is PutStatus.CREATE_MAPPED_FILE_FAILED
+        rig.settle()
+        assert rig.store.log.wrote_offset == 4096, "and a slave has copied that much"
+        rig.disk.heal()
+        if stops_cleanly:
+            assert rig.store.close()
+        again = rig.again()
+        assert again.store.log.wrote_offset == 4096
+        assert again.put(b"c").log_offset == 4096
+        again.settle()
+        assert first_letters(again) == b"ac"
+
+    @pytest.mark.parametrize("stops_cleanly", [True, False])
+    def test_a_log_without_any_file_may_lie_on_a_disk_that_is_not_mounted(
+        self, *, stops_cleanly: bool
+    ) -> None:
         rig = written(700, 700)
+        rig.store.flush_queues(thorough=True)
+        rig.settle()
+        if stops_cleanly:
+            assert rig.store.close()
         disk = rig.disk.kill()
-        for name in disk.names(LOG):
+        log = {name: disk.read(LOG / name) for name in disk.names(LOG)}
+        for name in log:
             disk.remove(LOG / name)
-        again = rig.again(disk)
-        assert again.bodies() == []
-        assert again.put(b"new").status is PutStatus.PUT_OK
+        with pytest.raises(StoreDamaged, match="not mounted"):
+            rig.again(disk)
+        disk = disk.kill()
+        for name, data in log.items():
+            disk.write_at(LOG / name, 0, data, len(data))
+        assert first_letters(rig.again(disk)) == b"ab", "and nothing was done to its queues"
 
     def test_a_missing_file_is_not_passed_over(self) -> None:
         rig = written(*[700] * 20)

@@ -159,6 +159,52 @@ def test_what_is_cut_is_cut_off_by_the_next_start() -> None:
     assert [record.body for record in again.records()] == [b"one", b"two"]
 
 
+def test_half_a_record_is_never_served_whatever_byte_it_was_cut_at() -> None:
+    """A piece may end within properties, where neither lengths nor check sum show it."""
+    master = Rig()
+    properties = {"KEYS": "k", "TAGS": "TagA", "UNIQ_KEY": "0123456789ABCDEF"}
+    first = master.put(b"one", properties=properties)
+    master.put(b"two", properties=properties)
+    log = bytes(master.store.log.files[0].region.buffer[: master.store.log.wrote_offset])
+    for cut in range(first.end, len(log)):
+        slave = slave_of(4096)
+        slave.store.append_replica(0, log[:cut])
+        killed = slave.again()
+        assert killed.store.log.wrote_offset == first.end, f"cut at {cut}"
+        killed.store.append_replica(first.end, log[first.end :])
+        assert [record.body for record in killed.records()] == [b"one", b"two"]
+
+
+def test_messages_without_properties_are_not_taken_for_half_ones() -> None:
+    rig = Rig()
+    rig.put(b"one")
+    rig.put(b"two")
+    assert rig.again().bodies() == [b"one", b"two"]
+
+
+def test_a_topic_made_again_while_its_queue_is_being_saved() -> None:
+    master = Rig()
+    before = master.put(b"old").end
+    master.store.delete_topic("T")
+    master.settle()
+    master.store.open_topic("T", 2)
+    master.put(b"new")
+    log = bytes(master.store.log.files[0].region.buffer[: master.store.log.wrote_offset])
+    for written_before in (False, True):
+        slave = slave_of(4096)
+        slave.store.append_replica(0, log[:before])
+        if written_before:
+            slave.store.flush_queues(thorough=False)
+            slave.settle()
+        assert slave.store.flush_queues(thorough=True)
+        slave.store.append_replica(before, log[before:])
+        slave.settle()
+        assert slave.store.gate.failure is None
+        assert [record.body for record in slave.records()] == [b"new"]
+        assert slave.store.close(), "a clean stop"
+        assert [record.body for record in slave.again().records()] == [b"new"]
+
+
 class TestSyncMaster:
     """SYNC_MASTER answers when a slave has the message."""
 

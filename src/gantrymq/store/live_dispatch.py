@@ -1,0 +1,75 @@
+"""Dispatch while a store runs: when it is done, and what a failure means.
+
+Without an event loop it is done at once. With one, what was appended in a turn of the loop is
+dispatched together at the end of the turn, before anybody's next request: many connections with a
+message each would pay for a dispatch each.
+
+A full disk stops writes until dispatch can go on; anything else that fails is the end of writing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gantrymq.errors import InvalidValue
+from gantrymq.store.errors import QueueBeingSaved, StoreDamaged
+from gantrymq.store.queue_saving import NO_SPACE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gantrymq.store.commit_log import CommitLog
+    from gantrymq.store.dispatch import Dispatcher
+    from gantrymq.store.put import Writability
+
+
+class LiveDispatch:
+    """Keeps queues and index level with the log; owned by the task that appends."""
+
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        log: CommitLog,
+        writability: Writability,
+        failed: Callable[[str], None],
+        soon: Callable[[Callable[[], None]], object] | None,
+    ) -> None:
+        """Put off what can be with `soon` (`loop.call_soon`); tell `failed` of the worst."""
+        self._dispatcher = dispatcher
+        self._log = log
+        self._writability = writability
+        self._failed = failed
+        self._soon = soon
+        self._is_due = False
+        self.is_closed = False
+
+    def appended(self) -> None:
+        """See to it that what is committed is dispatched, now or at the end of this turn."""
+        if self._soon is None:
+            self.run(self._log.committed_offset)
+        elif not self._is_due:
+            self._is_due = True
+            self._soon(self._run_due)
+
+    def _run_due(self) -> None:
+        self._is_due = False
+        if not self.is_closed:
+            self.run(self._log.committed_offset)
+
+    def run(self, end: int) -> None:
+        """Dispatch the log up to `end`."""
+        if self._dispatcher.offset >= end:
+            return
+        try:
+            self._dispatcher.run(end)
+        except QueueBeingSaved:
+            pass  # it goes on when the queue has been saved
+        except (OSError, StoreDamaged, InvalidValue) as error:
+            reason = f"dispatching the log at offset {self._dispatcher.offset} failed: {error}"
+            if isinstance(error, OSError) and error.errno in NO_SPACE:
+                self._writability.forbid("dispatch", reason)
+            else:
+                self._failed(reason)
+        else:
+            self._log.stamp_from(self._dispatcher.last_store_timestamp)
+            self._writability.allow("dispatch")

@@ -1,0 +1,70 @@
+"""Name servers and brokers in the process of a test, on real sockets and in small files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gantrymq.node.all_in_one import AllInOne
+from gantrymq.node.broker_node import BrokerNode
+from gantrymq.node.config import read_broker_config, read_namesrv_settings
+from gantrymq.node.namesrv_node import NamesrvNode
+from gantrymq.wire.command import Command
+from gantrymq.wire.frame import encode_frame
+from support.transport import RawClient
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+SMALL = {
+    "mappedFileSizeCommitLog": str(1 << 20),
+    "maxHashSlotNum": "1000",
+    "maxIndexNum": "4000",
+    "diskSpaceWarningLevelRatio": "0.99",
+    "diskSpaceCleanForciblyRatio": "0.99",
+    "bindAddress": "127.0.0.1",
+    "brokerIP1": "127.0.0.1",
+    "brokerName": "broker-a",
+    "listenPort": "0",
+}
+
+
+def name_server(folder: Path, port: int = 0) -> NamesrvNode:
+    """Return a name server that was not started."""
+    settings = {
+        "listenPort": str(port),
+        "bindAddress": "127.0.0.1",
+        "kvConfigPath": str(folder / "kvConfig.json"),
+        "configStorePath": str(folder / "namesrv.properties"),
+    }
+    return NamesrvNode(read_namesrv_settings(settings))
+
+
+def broker_node(folder: Path, *name_servers: str, **settings: str) -> BrokerNode:
+    """Return a broker that was not started; `settings` are Apache's."""
+    properties = SMALL | {"namesrvAddr": ";".join(name_servers)} | settings
+    found = read_broker_config({"storePathRootDir": str(folder)} | properties, folder)
+    return BrokerNode(found.broker, found.store)
+
+
+def all_in_one(folder: Path, **settings: str) -> AllInOne:
+    """Return both in one that was not started."""
+    found = read_broker_config({"storePathRootDir": str(folder)} | SMALL | settings, folder)
+    names = {
+        "listenPort": "0",
+        "bindAddress": "127.0.0.1",
+        "kvConfigPath": str(folder / "kvConfig.json"),
+        "configStorePath": str(folder / "namesrv.properties"),
+    }
+    return AllInOne(read_namesrv_settings(names), found.broker, found.store)
+
+
+async def ask(port: int, code: int, fields: Mapping[str, str], body: bytes = b"") -> Command:
+    """Ask over a connection of its own."""
+    client = await RawClient.connect(f"127.0.0.1:{port}")
+    try:
+        await client.send(encode_frame(Command.request(code, 1, fields, body)))
+        (answer,) = await client.receive(1)
+        return answer
+    finally:
+        client.close()
