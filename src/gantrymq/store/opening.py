@@ -30,6 +30,7 @@ from gantrymq.store.failed_disk import is_marked, leave_mark, remove_mark
 from gantrymq.store.mapped_file import MappedFile
 from gantrymq.store.process_lock import mark_running, was_aborted
 from gantrymq.store.recovery import LogEnd, LogRecovery, RecoveryReport
+from gantrymq.store.rot import vouched_behind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -138,7 +139,7 @@ def _walk(
     first = recovery.crash_start(safe)
     if recovery.starts:
         parts.queues.truncate_to(recovery.starts[first])
-    return recovery.walk(
+    end = recovery.walk(
         first,
         verify_crc=parts.verify_crc,
         forced_until_ms=checkpoint.log_ms,
@@ -146,6 +147,15 @@ def _walk(
         take=parts.dispatcher.take,
         progress=progress,
     )
+    kept = vouched_behind(recovery, end, checkpoint.log_ms)
+    if kept is not None:
+        raise StoreDamaged(
+            f"the log is damaged at offset {end.offset} ({end.stop.name}), and messages behind it, "
+            f"from offset {kept} on, were safe on the disk before: the disk has lost something. "
+            "Nothing was cut. Bring the file back from a slave or a backup; or, to give up "
+            f"everything from offset {end.offset} on, remove {checkpoint.path} and start again"
+        )
+    return end
 
 
 def _load_log(parts: StoreParts, recovery: LogRecovery, end: LogEnd) -> None:

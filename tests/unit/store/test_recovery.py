@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import struct
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 
@@ -417,3 +417,35 @@ def test_a_report_is_one_line() -> None:
     report = str(rig.again().report)
     assert report.startswith("store opened after a crash: log 0 to ")
     assert "\n" not in report
+
+
+class TestRot:
+    """A disk that forgot what it had kept: good messages behind the damage are not cut off."""
+
+    SETTINGS: ClassVar = {"mappedFileSizeCommitLog": "65536", "flushDiskType": "SYNC_FLUSH"}
+
+    def rotten(self) -> tuple[Rig, SimulatedFiles]:
+        """Return a store with forced messages, killed, one byte of the eleventh changed."""
+        rig = Rig(self.SETTINGS)
+        for number in range(400):
+            rig.put(b"%04d" % number)
+            rig.settle()
+            rig.tick(0.001)
+        for _ in range(2):
+            rig.tick(61)
+            rig.settle()
+        disk = rig.disk.kill()
+        path = LOG / "00000000000000000000"
+        return rig, changed(disk, path, disk.read(path).index(b"0010"), b"X")
+
+    def test_nothing_is_cut_and_the_error_says_what_to_do(self) -> None:
+        rig, disk = self.rotten()
+        before = disk.read(LOG / "00000000000000000000")
+        with pytest.raises(StoreDamaged, match=r"Nothing was cut.*remove .*checkpoint"):
+            Rig(rig.settings, disk, rig.clock)
+        assert disk.read(LOG / "00000000000000000000") == before
+
+    def test_without_its_checkpoint_the_log_ends_there(self) -> None:
+        rig, disk = self.rotten()
+        disk.remove(LOG.parent / "checkpoint")
+        assert len(Rig(rig.settings, disk, rig.clock).bodies()) == 10
