@@ -19,7 +19,7 @@ SECONDS ?= 600
 TARGETS ?= frame header body properties batch record
 ENGINE ?= auto
 
-.PHONY: help setup test run lint format types bench fuzz coverage lock clean system-packages
+.PHONY: help setup test run lint format types bench bench-compare fuzz coverage conf lock clean system-packages
 
 help: ## show this text
 	@echo "gantrymq: RocketMQ in one pip install, with your topics as Spark tables."
@@ -27,11 +27,11 @@ help: ## show this text
 	@echo "Needed: Python 3.11 or later, make, and a C compiler for the fast kernel."
 	@echo "Everything else goes into .venv in this folder. Begin with:  make test"
 	@echo
-	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
 	@echo
 	@echo "Settings:"
 	@echo "  PYTHON=python3.12              the Python that .venv is made with (after: make clean)"
-	@echo "  ARGS='tests/unit -k frame'     what make test hands to pytest"
+	@echo "  ARGS='tests/unit -k frame'     what make test hands to pytest, and make run to the server"
 	@echo "  SECONDS=60 TARGETS=frame       how long make fuzz takes for each target, and which"
 	@echo "  GANTRYMQ_SYSTEM_PACKAGES=0     make test installs no system packages, even as root"
 	@echo "  CI=true                        a test that cannot run here is a failure, not a skip"
@@ -42,10 +42,8 @@ setup: $(installed) ## make .venv and install gantrymq into it, with its compile
 test: system-packages $(installed) ## everything: set up, ruff, mypy, all tests, and a summary
 	@tools/check.sh $(ARGS)
 
-run: $(installed) ## start the server (there is none in this version yet: it says so)
-	@.venv/bin/gantrymq --version
-	@echo "There is no server in this version yet; what works today is in README.md, under Status." >&2
-	@exit 1
+run: $(installed) ## start the server: name server and broker, data in ./gantrymq-data; ARGS='--port 20911'
+	@exec .venv/bin/gantrymq server $(ARGS)
 
 lint: $(locked) ## ruff: rules and formatting
 	@$(python) -m ruff check
@@ -62,6 +60,9 @@ bench: $(installed) ## kernel and store, measured, as JSON; SCALE=0.01 is small 
 	@$(python) -m bench.micro
 	@$(python) -m bench.store --scale $(or $(SCALE),1)
 
+bench-compare: $(installed) ## the broker beside Apache RocketMQ 5.5.0, as a table; SCALE=0.02 is quick
+	@$(python) -m bench.compare --scale $(or $(SCALE),1) $(ARGS)
+
 fuzz: $(installed) .venv/.fuzz ## bad input for every parser, SECONDS=600 for each of TARGETS
 	@status=0; for target in $(TARGETS); do \
 	    $(python) -m fuzz.run $$target --seconds $(SECONDS) --engine $(ENGINE) || status=1; \
@@ -73,6 +74,9 @@ coverage: $(installed) ## branch coverage; model and wire must have 95 %
 	$(python) -m coverage combine -q && $(python) -m coverage report && \
 	echo "of model and wire, in per cent:" && $(python) -m coverage report --format=total \
 	    --include='src/gantrymq/model/*,src/gantrymq/wire/*' --fail-under=95 && exit $$status
+
+conf: $(installed) ## write conf/*.conf anew from the settings in the sources
+	@$(python) tools/example_settings.py
 
 lock: build/uv/bin/uv ## pin what .venv holds; UPGRADE=1 takes newer versions
 	@build/uv/bin/uv pip compile -q pyproject.toml --group dev $(if $(UPGRADE),--upgrade) \

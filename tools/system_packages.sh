@@ -17,6 +17,13 @@ have_jdk() {
 # Fetches the Apache RocketMQ releases that interoperability tests run.
 have_maven() { command -v mvn >/dev/null; }
 
+# Go and Node build and run two of the clients that interoperability tests talk to.
+have_go() { command -v go >/dev/null; }
+
+have_node() { command -v node >/dev/null; }
+
+have_npm() { command -v npm >/dev/null; }
+
 have_etcd() { command -v etcd >/dev/null; }
 
 have_chromium() { command -v chromium >/dev/null || command -v chromium-browser >/dev/null; }
@@ -32,6 +39,9 @@ missing=()
 have_venv || missing+=(python3-venv)
 have_jdk || missing+=(openjdk-17-jdk-headless)
 have_maven || missing+=(maven)
+have_go || missing+=(golang-go)
+have_node || missing+=(nodejs)
+have_npm || missing+=(npm)
 have_etcd || missing+=(etcd-server)
 have_chromium || missing+=(chromium)
 [ "${#missing[@]}" -gt 0 ] || exit 0

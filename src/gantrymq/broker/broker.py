@@ -21,8 +21,10 @@ from gantrymq.broker.client_requests import ClientRequests
 from gantrymq.broker.config_saving import ConfigSaver, SaveFailed
 from gantrymq.broker.counting import Counting
 from gantrymq.broker.delay import DelayDelivery
+from gantrymq.broker.general_requests import GeneralRequests
 from gantrymq.broker.half import as_half
 from gantrymq.broker.hold import HeldPulls
+from gantrymq.broker.pop.joined import TimedParts, TimersAndPops
 from gantrymq.broker.pull import Pulling
 from gantrymq.broker.queries import Queries
 from gantrymq.broker.replies import Replies
@@ -34,10 +36,11 @@ from gantrymq.broker.send import Sending
 from gantrymq.broker.service import BrokerService
 from gantrymq.broker.settings import LiveSettings
 from gantrymq.broker.storing import Storing
-from gantrymq.broker.tables import make_tables
+from gantrymq.broker.tables import make_tables, restore_topics
+from gantrymq.broker.timer.rules import Timing
 from gantrymq.broker.transactions import TransactionParts, Transactions
 from gantrymq.model.names import is_retry_topic, may_send_to
-from gantrymq.model.topic import Perm
+from gantrymq.model.topic import FilterType, Perm
 from gantrymq.store.broker_statistics import BrokerStatistics
 from gantrymq.store.message_store import Identity, MessageStore
 from gantrymq.store.settings import BrokerRole
@@ -45,7 +48,6 @@ from gantrymq.store.statistics import StoreStatistics
 from gantrymq.store.timers import StoreTimers
 from gantrymq.wire.codes import RequestCode
 from gantrymq.wire.hosts import decode_host
-from gantrymq.wire.response_errors import SystemFailure
 
 if TYPE_CHECKING:
     from asyncio import Future
@@ -69,6 +71,7 @@ log = logging.getLogger(__name__)
 
 CLIENT_SCAN_S: Final = 10.0
 SAMPLE_S: Final = 1.0
+WALL_CLOCK_S: Final = 1.0
 
 
 class Loop(NamedTuple):
@@ -158,6 +161,7 @@ class Broker:
             clock,
             self._delay_moved,
         )
+        self.timing = Timing(self.settings, clock)
         self._timers: StoreTimers | None = None
         self.live_changes = LiveChanges(clock)
         self._route = route
@@ -186,7 +190,9 @@ class Broker:
             is_slave=self.is_slave,
             new_future=new_future,
         )
-        sending = Sending(storing, tables.topics, tables.groups, Rewriting(), settings, clock, pick)
+        sending = Sending(
+            storing, tables.topics, tables.groups, Rewriting(self.timing), settings, clock, pick
+        )
         send_back = SendBack(
             self.store,
             storing,
@@ -206,8 +212,11 @@ class Broker:
             store_host,
             self.counting.stored,
         )
-        router = Router(
+        self.timed = self._make_timed(storing, selections, store_host, pick)
+        self.router = Router(
             {
+                **self.timed.handlers,
+                **GeneralRequests(sending, pulling, settings).handlers,
                 **Queries(self.store, tables.offsets).handlers,
                 **self.clients.handlers,
                 **self.transactions.handlers,
@@ -222,9 +231,9 @@ class Broker:
             storing,
             sending,
             pulling,
-            router,
+            self.router,
             settings,
-            (self.clients, pulling),
+            (self.clients, pulling, self.timed),
         )
 
     def _admin_handlers(
@@ -251,6 +260,36 @@ class Broker:
             store_settings=lambda: self.store_settings,
             waiting_sends=lambda: storing.waiting,
             apply=self._change_settings,
+        )
+
+    def _make_timed(
+        self,
+        storing: Storing,
+        selections: Selections,
+        store_host: bytes,
+        pick: Callable[[int], int],
+    ) -> TimersAndPops:
+        around = self._around
+        return TimersAndPops(
+            TimedParts(
+                self.store,
+                self.store_settings,
+                storing,
+                self.tables,
+                selections,
+                self.counting,
+                self.settings,
+                self.timing,
+                self.schedule,
+                around.files,
+                around.config_worker,
+                around.clock,
+                store_host,
+                around.loop.soon,
+                around.loop.new_future,
+                pick,
+                is_slave=lambda: self.is_slave,
+            )
         )
 
     def _make_transactions(self, storing: Storing, store_host: bytes) -> Transactions:
@@ -287,16 +326,30 @@ class Broker:
             OSError: the disk refuses.
         """
         report = self.store.open(self._around.pid, progress)
-        schedule = self.store_settings.schedule
-        self.tables.load(self.saver, self.settings.now, schedule.flush_interval_ms)
-        self.saver.add(self.live_changes)
+        now = self._around.clock.monotonic()
+        try:
+            self._load(was_clean=report.clean)
+            self.timed.open(self.saver, now)
+        except BaseException:
+            self.store.close()
+            raise
         for topic in self.tables.topics.all().values():
             self._open_lane(topic)
-        now = self._around.clock.monotonic()
         self._timers = StoreTimers(self.store, self.store_settings, now)
         self._is_open = True
         self._plan(now, self._timers)
         return report
+
+    def _load(self, *, was_clean: bool) -> None:
+        """Read the tables, and mend what a kill left undone."""
+        topics = self.tables.topics
+        file = self.store_settings.paths.config / topics.file_name
+        file_was_there = self._around.files.exists(file)
+        schedule = self.store_settings.schedule
+        self.tables.load(self.saver, self.settings.now, schedule.flush_interval_ms)
+        self.saver.add(self.live_changes)
+        if not was_clean or not file_was_there:
+            restore_topics(topics, self.store, file_was_there=file_was_there)
 
     def _plan(self, now: float, timers: StoreTimers) -> None:
         plan = self.schedule
@@ -319,6 +372,7 @@ class Broker:
         self._is_open = False
         self.held.release_all()
         self.transactions.close()
+        self.timed.close()
         failures = self.saver.finish()
         return self.store.close() and not failures
 
@@ -327,12 +381,17 @@ class Broker:
     def _arrived(self, run: QueueRun) -> None:
         self.held.arrived(run)
         self.delay.arrived(run)
+        self.timed.arrived(run)
 
     def _tick_delay(self, now: float) -> float | None:
+        if self.is_slave:
+            return None  # its master delivers
         due_ms = self.delay.tick()
         if due_ms is None:
             return None
-        return now + max(0, due_ms - self._around.clock.now_ms()) / 1000
+        # The wall clock may be set, so it is looked at now and then.
+        wait_s = max(0, due_ms - self._around.clock.now_ms()) / 1000
+        return now + min(wait_s, WALL_CLOCK_S)
 
     def _delay_moved(self) -> None:
         self.schedule.poke(self._delay_entry, self._around.clock.monotonic())
@@ -376,6 +435,7 @@ class Broker:
             and self.settings.now.permission & Perm.WRITE
             and may_send_to(topic.name)
             and not is_retry_topic(topic.name)
+            and topic.filter_type is not FilterType.MULTI_TAG  # its messages get a flag
         ):
             self.store.open_topic(topic.name, topic.write_queues)
         else:
@@ -387,15 +447,14 @@ class Broker:
 
 
 class Rewriting:
-    """TEMPORARY."""
+    """Turns messages that are not to be seen yet into those that are stored instead."""
+
+    def __init__(self, timing: Timing) -> None:
+        self.as_timer = timing.as_timer
 
     def as_half(self, message: NewMessage) -> NewMessage:
         """Return the half message."""
         return as_half(message)
-
-    def as_timer(self, message: NewMessage) -> tuple[NewMessage, str | None]:
-        """Refuse."""
-        raise SystemFailure("no timers yet")
 
 
 def _save_failed(failure: SaveFailed) -> None:

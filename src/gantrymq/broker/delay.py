@@ -9,6 +9,11 @@ How far a level has come is kept in `DelayProgress`, which is saved now and then
 since is delivered once more after a crash, and nothing is left out. Progress moves on only when the
 store has let the delivered message out, as safe as the settings ask.
 
+A message may seem to be due later than its level allows: the wall clock was set back, or the level
+shortened. Nobody knows any more when it was stored, but it is there: when the time of the level has
+passed from now on, it is due whatever its entry says, and so is all that lies in the queue now. So
+nothing is early, and nothing waits longer than twice its time.
+
 Owned by the event loop's task.
 """
 
@@ -18,6 +23,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.broker.stored_again import as_new, decode
+from gantrymq.errors import GantryError
 from gantrymq.model.names import SCHEDULE_TOPIC
 from gantrymq.store.get import units_of
 from gantrymq.store.status import GetStatus, PutStatus
@@ -37,9 +43,10 @@ log = logging.getLogger(__name__)
 
 UNITS_A_LOOK: Final = 256
 """Messages of one level that are delivered before others have their turn."""
-RETRY_S: Final = 1.0
+RETRY_MS: Final = 1000
 """Pause behind a delivery that the store refused."""
 _SCHEDULE: Final = SCHEDULE_TOPIC.encode()
+INT_MAX: Final = 2**31 - 1
 
 
 def delivered(record: Record) -> NewMessage | None:
@@ -47,21 +54,32 @@ def delivered(record: Record) -> NewMessage | None:
     waiting = as_new(record)
     topic = waiting.properties.get(REAL_TOPIC)
     queue_id = waiting.properties.get(REAL_QUEUE_ID, "0")
-    if not topic or not queue_id.isdecimal():
+    if not topic or not queue_id.isdecimal() or int(queue_id) > INT_MAX:
         return None
     properties = {name: value for name, value in waiting.properties.items() if name != DELAY}
     return waiting._replace(topic=topic, queue_id=int(queue_id), properties=properties, waits=False)
 
 
+def _readable(raw: memoryview) -> Record | None:
+    """Return a record; None if it is none, which must not hold up those behind it."""
+    try:
+        return decode(raw)
+    except GantryError:
+        return None
+
+
 class _Level:
     """One level: where it is, and when it has something to do (wall clock; None is never)."""
 
-    __slots__ = ("busy", "due_ms", "number")
+    __slots__ = ("busy", "due_ms", "number", "seen_due_ms", "seen_until")
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.due_ms: int | None = 0
         self.busy = False
+        self.seen_until = 0
+        """Messages before this offset are due at `seen_due_ms`, if their entries say later."""
+        self.seen_due_ms = 0
 
     @property
     def queue_id(self) -> int:
@@ -101,8 +119,12 @@ class DelayDelivery:
     def tick(self) -> int | None:
         """Deliver what is due; return the wall-clock time of the next call, or None."""
         now_ms = self._clock.now_ms()
-        for level in self._levels:
-            if not level.busy and level.due_ms is not None and level.due_ms <= now_ms:
+        for level, delay_ms in zip(self._levels, self._delays_ms, strict=True):
+            due_ms = level.due_ms
+            if due_ms is None or level.busy:
+                continue
+            # One that is further off than its level allows: the clock was set back.
+            if not now_ms < due_ms <= now_ms + max(delay_ms, RETRY_MS):
                 self._look(level, now_ms)
         dues = [one.due_ms for one in self._levels if one.due_ms is not None and not one.busy]
         return min(dues, default=None)
@@ -119,21 +141,25 @@ class DelayDelivery:
         if offset < queue.min_offset:
             offset = queue.min_offset
             self._progress.set(level.number, offset)
+        units = queue.read(offset, UNITS_A_LOOK)
+        if not units:
+            self._pause(level, f"the entry of offset {offset} cannot be read")
+            return
         due = 0
-        for unit in units_of(queue.read(offset, UNITS_A_LOOK)):
-            level.due_ms = self._deliver_at(unit.tags_code, level, now_ms)
+        for place, unit in enumerate(units_of(units), offset):
+            level.due_ms = self._due(level, place, unit.tags_code, now_ms, queue.max_offset)
             if level.due_ms > now_ms:
                 break
             due += 1
         if due:
             self._deliver(level, offset, due)
 
-    def _deliver_at(self, tags_code: int, level: _Level, now_ms: int) -> int:
-        """Return when a message is due; a time further off than its level allows is not believed:
-        the clock was set back, or the level shortened.
-        """
+    def _due(self, level: _Level, offset: int, said_ms: int, now_ms: int, end: int) -> int:
+        """Return when a message is due whose entry says `said_ms`; see the head of this file."""
         latest = now_ms + self._delays_ms[level.number - 1]
-        return tags_code if tags_code <= latest else now_ms
+        if said_ms > latest and (offset >= level.seen_until or level.seen_due_ms > latest):
+            level.seen_until, level.seen_due_ms = end, latest
+        return min(said_ms, level.seen_due_ms) if offset < level.seen_until else said_ms
 
     def _deliver(self, level: _Level, offset: int, count: int) -> None:
         level.busy = True
@@ -143,8 +169,16 @@ class DelayDelivery:
             offset,
             count,
             None,
-            lambda found: self._found(level, offset, found),
+            lambda found: self._took(level, offset, found),
         )
+
+    def _took(self, level: _Level, offset: int, found: Found) -> None:
+        try:
+            self._found(level, offset, found)
+        except Exception as error:
+            # Progress has not moved on, so that nothing is lost; the level must not stay busy.
+            log.exception("delivering messages of delay level %d failed", level.number)
+            self._pause(level, f"{type(error).__name__}: {error}")
 
     def _found(self, level: _Level, offset: int, found: Found) -> None:
         if found.status is not GetStatus.FOUND and found.next_offset <= offset:
@@ -152,15 +186,27 @@ class DelayDelivery:
             return
         last_end, next_offset, refused = 0, found.next_offset, ""
         for raw in found.records:
-            record = decode(raw)
-            message = delivered(record)
-            if message is None:
-                log.warning(
+            record = _readable(raw)
+            message = None if record is None else delivered(record)
+            if record is None or message is None:
+                log.error(
                     "a message of delay level %d does not say where it belongs; left out",
                     level.number,
                 )
                 continue
             stored = self._store.put([message])
+            if stored.status is PutStatus.MESSAGE_ILLEGAL:
+                # It was legal once: maxMessageSize is smaller now. Others do not wait for it.
+                log.error(
+                    "a message of delay level %d for %s is larger than maxMessageSize; left out, "
+                    "queue %d of %s has it at offset %d",
+                    level.number,
+                    message.topic,
+                    level.queue_id,
+                    SCHEDULE_TOPIC,
+                    record.queue_offset,
+                )
+                continue
             if stored.status is not PutStatus.PUT_OK:
                 next_offset = record.queue_offset
                 refused = f"storing for {message.topic} gave {stored.status.value}"
@@ -183,7 +229,7 @@ class DelayDelivery:
         self._wake()
 
     def _pause(self, level: _Level, why: str) -> None:
-        log.warning("delay level %d waits %g s: %s", level.number, RETRY_S, why)
+        log.warning("delay level %d waits %d ms: %s", level.number, RETRY_MS, why)
         level.busy = False
-        level.due_ms = self._clock.now_ms() + int(RETRY_S * 1000)
+        level.due_ms = self._clock.now_ms() + RETRY_MS
         self._wake()

@@ -17,6 +17,7 @@ Owned by the event loop's task.
 from __future__ import annotations
 
 import heapq
+import logging
 import struct
 from itertools import count
 from typing import TYPE_CHECKING, Final
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
     from gantrymq.clock import Clock
     from gantrymq.kernel import QueueRun
+
+log = logging.getLogger(__name__)
 
 _TAGS_CODE: Final = struct.Struct(">12xq")
 HELD_MAX: Final = 100_000
@@ -52,8 +55,13 @@ class Held:
     def release(self, *, last: bool) -> None:
         """Run the pull again, once; `last` tells that it must be answered now."""
         run, self.run = self.run, None
-        if run is not None:
+        if run is None:
+            return
+        try:
             run(last)
+        except Exception:
+            # Others are released after this one, and must be.
+            log.exception("a held pull failed")
 
 
 class HeldPulls:
@@ -169,7 +177,7 @@ class HeldPulls:
             held.release(last=True)
 
     def release_all(self) -> None:
-        """Answer everybody: a broker that stops, or a topic that goes, leaves nobody waiting."""
+        """Answer everybody: a broker that stops leaves nobody waiting."""
         everybody = [held for waiting in self._by_queue.values() for held in waiting]
         self._by_queue.clear()
         self._by_deadline.clear()

@@ -10,6 +10,7 @@ Owned by the event loop's task.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from gantrymq.broker.answers import refusal
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
     from gantrymq.store.get import Found
     from gantrymq.store.message_store import MessageStore
     from gantrymq.wire.peer import Peer
+
+log = logging.getLogger(__name__)
 
 _CODES: Final = {
     GetStatus.FOUND: ResponseCode.SUCCESS,
@@ -120,17 +123,24 @@ class Pulling:
     def pull(self, request: PullRequest, peer: Peer) -> Answer | Future[Answer]:
         """Answer a pull, now or when there is something."""
         try:
-            group, selection = self._admit(request)
-            if request.sys_flag & _COMMITS and not self._is_slave:
-                self._offsets.commit(
-                    request.consumer_group,
-                    request.topic,
-                    request.queue_id,
-                    request.commit_offset,
-                    who=peer.address,
-                )
+            return self._pull(request, peer)
         except GantryError as error:
             return None if request.oneway else refusal(request, error)
+        except Exception as error:
+            # A fault of ours; whoever asked must not wait for an answer that never comes.
+            log.exception("a pull of %s failed", peer.address)
+            return None if request.oneway else refusal(request, error)
+
+    def _pull(self, request: PullRequest, peer: Peer) -> Answer | Future[Answer]:
+        group, selection = self._admit(request)
+        if request.sys_flag & _COMMITS and not self._is_slave:
+            self._offsets.commit(
+                request.consumer_group,
+                request.topic,
+                request.queue_id,
+                request.commit_offset,
+                who=peer.address,
+            )
         pull = _Pull(request, peer, group, selection, self._new_future())
         self._read(pull, may_hold=bool(request.sys_flag & _SUSPENDS))
         return pull.future.result() if pull.future.done() else pull.future
@@ -150,6 +160,10 @@ class Pulling:
         if not group.consume_enabled:
             raise NoPermission(f"subscription group no permission, {request.consumer_group}")
         self._check_queue(request, self._topic(request.topic))
+        if self._groups.is_forbidden(request.consumer_group, request.topic):
+            raise NoPermission(
+                f"the consumer group[{group.name}] is forbidden for topic[{request.topic}]"
+            )
         if request.sys_flag & _SUBSCRIBES:
             subscription = self._selections.in_request(request)
             return group, self._selections.of(request, subscription, own=True)
@@ -252,6 +266,8 @@ class Pulling:
     # -- hold -----------------------------------------------------------------------------------
 
     def _hold(self, pull: _Pull) -> bool:
+        if not pull.peer.is_open:  # it left while the disk was read: nobody would end the wait
+            return False
         settings = self._settings.now
         timeout_ms = (
             pull.request.suspend_timeout_ms if settings.long_polling else settings.short_polling_ms
@@ -272,7 +288,11 @@ class Pulling:
         return True
 
     def _again(self, pull: _Pull, *, last: bool) -> None:
-        self._read(pull, may_hold=not last)
+        try:
+            self._read(pull, may_hold=not last)
+        except Exception as error:
+            log.exception("a held pull of %s failed", pull.peer.address)
+            _settle(pull, refusal(pull.request, error))
 
     def _let_go(self, peer_number: int, held: Held) -> None:
         mine = self._waiting.get(peer_number)

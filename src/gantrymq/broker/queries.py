@@ -84,6 +84,9 @@ class Queries:
     def commit_offset(self, request: Command, peer: Peer) -> Answer:
         """Keep how far a group has come in a queue."""
         header = UpdateConsumerOffsetRequest.decode(request.fields)
+        if self._offsets.has_reset(header.consumer_group, header.topic, header.queue_id):
+            # The member has not heard of it yet, and would commit its old place over it.
+            return answer(request, remark="Offset has been previously reset")
         self._offsets.commit(
             header.consumer_group,
             header.topic,

@@ -14,6 +14,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.broker.answers import answer, refusal
+from gantrymq.broker.half import TRANSACTION_BITS
 from gantrymq.broker.storing import region_fields
 from gantrymq.errors import GantryError
 from gantrymq.kernel.values import SendRequest
@@ -98,6 +99,8 @@ class Replies:
                 raise SystemBusy(f"[OVERLOAD]broker busy: {self._pushes} replies wait for askers")
         except GantryError as error:
             return refusal(request, error, region_fields(self._settings.now))
+        # A reply is part of no transaction, whatever its flags say: it would have no offset.
+        message = message._replace(sys_flag=message.sys_flag & ~TRANSACTION_BITS)
         return self._reply(request, header, properties, message, peer)
 
     async def _reply(

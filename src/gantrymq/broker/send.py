@@ -9,11 +9,12 @@ Owned by the event loop's task.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from gantrymq.broker.answers import refusal
 from gantrymq.broker.storing import region_fields
-from gantrymq.errors import GantryError, InvalidValue
+from gantrymq.errors import ContentError, GantryError, InvalidValue
 from gantrymq.model.names import check_topic, dlq_topic, group_of, is_retry_topic, may_send_to
 from gantrymq.model.topic import FilterType, Perm
 from gantrymq.store.put import NewMessage
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
     from gantrymq.kernel.values import SendRequest
     from gantrymq.model.topic import TopicConfig
     from gantrymq.wire.peer import Peer, Pending
+
+log = logging.getLogger(__name__)
 
 RETRY_LIMIT_VERSION: Final = 121
 """From this release on a client may say how often its group tries."""
@@ -107,12 +110,23 @@ class Sending:
         except GantryError as error:
             reply = refusal(request, error, region_fields(self._settings.now))
             return None if request.oneway else reply
+        except Exception as error:
+            # A fault of ours; whoever asked must not wait for an answer that never comes.
+            log.exception("a send of %s failed", peer.address)
+            reply = refusal(request, error, region_fields(self._settings.now))
+            return None if request.oneway else reply
+
+    @property
+    def begins_later(self) -> bool:
+        """Tell whether no send is taken yet (startAcceptSendRequestTimeStamp)."""
+        begin = self._settings.now.accepts_sends_from_ms
+        return begin > 0 and self._clock.now_ms() < begin
 
     def _send(self, request: SendRequest, body: bytes, peer: Peer) -> Pending:
         target = self._target(request)
         if request.batch:
             return self._send_batch(request, body, peer, target)
-        properties = decode_properties(request.properties)
+        properties = _read_properties(request.properties)
         message = self._message(request, target, body, properties, peer)
         handle: str | None = None
         if _says_true(properties.get(TRANSACTION_PREPARED)) and not (
@@ -137,7 +151,7 @@ class Sending:
     def _target(self, request: SendRequest) -> _Target:
         """Check where a message may go, in RocketMQ's order."""
         settings = self._settings.now
-        if self._clock.now_ms() < settings.accepts_sends_from_ms:
+        if self.begins_later:
             raise SystemFailure(
                 f"broker unable to service, until {settings.accepts_sends_from_ms} "
                 "(startAcceptSendRequestTimeStamp)"
@@ -239,12 +253,14 @@ class Sending:
     ) -> Pending:
         if is_retry_topic(request.topic):
             raise MessageIllegal(f"batch request does not support retry group {request.topic}")
-        shared = decode_properties(request.properties)
+        if not body:
+            raise MessageIllegal("the batch has no message in it; send at least one")
+        shared = _read_properties(request.properties)
         if any(name in shared for name in (DELAY, TRANSACTION_PREPARED, *_TIMERS)):
             raise MessageIllegal("a batch can be neither delayed nor part of a transaction")
         messages: list[NewMessage] = []
         for one in decode_batch(body):
-            own = decode_properties(one.properties)
+            own = _read_properties(one.properties)
             message = self._message(request, target, one.body, {**shared, **own}, peer)
             messages.append(message._replace(flag=one.flag))
         return self._storing.store(request, messages, target.queue_id, oneway=request.oneway)
@@ -267,3 +283,10 @@ class Sending:
 
 def _says_true(text: str | None) -> bool:
     return text is not None and text.lower() == "true"
+
+
+def _read_properties(raw: bytes) -> dict[str, str]:
+    try:
+        return decode_properties(raw)
+    except ContentError as error:
+        raise MessageIllegal(f"the message is illegal: {error}") from None

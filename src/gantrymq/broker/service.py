@@ -103,7 +103,7 @@ class BrokerService:
     ) -> int:
         """Take what the lane takes, then one or more frames for policy; return how far it came."""
         if self.uses_lane and peer.number not in self._pullers:
-            run = self._lane(buffer, start, end, peer)
+            run = None if self._sending.begins_later else self._lane(buffer, start, end, peer)
             if run is not None:
                 if run.requests:
                     answers.append(self._held(run))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.broker.answers import answer
+from gantrymq.errors import InvalidValue
 from gantrymq.store.status import PutStatus
 from gantrymq.wire.codes import ResponseCode
 from gantrymq.wire.message_id import offset_id_text
@@ -107,7 +108,10 @@ class Storing:
             ResponseError: they were not stored.
         """
         self.check_room()
-        stored = self._store.put(messages)
+        try:
+            stored = self._store.put(messages)
+        except InvalidValue as error:  # properties too long with what the broker adds
+            raise MessageIllegal(f"the message is illegal: {error}") from None
         if stored.status is not PutStatus.PUT_OK:
             raise not_stored(stored.status, self._store)
         self._stored(stored, messages)

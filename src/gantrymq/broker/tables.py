@@ -5,8 +5,9 @@ Those that outlive the process are saved under `config/`, as an Apache broker's 
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gantrymq.broker.clients import Clients
 from gantrymq.broker.consumer_offsets import ConsumerOffsets
@@ -17,6 +18,9 @@ from gantrymq.broker.groups import Groups
 from gantrymq.broker.queue_locks import QueueLocks
 from gantrymq.broker.request_modes import RequestModes
 from gantrymq.broker.topics import BrokerNames, Topics, TopicSettings
+from gantrymq.errors import InvalidValue
+from gantrymq.model.names import group_of, is_light_queue
+from gantrymq.model.topic import TopicConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +29,12 @@ if TYPE_CHECKING:
     from gantrymq.broker.settings import BrokerSettings
     from gantrymq.broker.subscriptions import Mismatch
     from gantrymq.clock import Clock
-    from gantrymq.model.topic import TopicConfig
+    from gantrymq.store.message_store import MessageStore
+
+log = logging.getLogger(__name__)
+
+RESTORED_QUEUES: Final = 4
+"""Queues of a topic that is restored, at least: as many as clients ask for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,3 +101,36 @@ def make_tables(
         Clients(clock, notifies=notifies, mismatch_changed=mismatch_changed),
         QueueLocks(clock),
     )
+
+
+def restore_topics(topics: Topics, store: MessageStore, *, file_was_there: bool) -> list[str]:
+    """Make the topics again that have messages and no settings; return their names.
+
+    A kill may come between the first message of a new topic and the save of its settings. Such a
+    topic's messages are younger than the table that was saved. Older ones are of a topic that was
+    deleted, and stay out of sight. Where there was no file, every topic is restored.
+    """
+    since_ms = topics.data_version.timestamp_ms if file_was_there else 0
+    restored: list[str] = []
+    for name in store.queues.topics():
+        if topics.find(name) is not None or topics.is_system(name) or is_light_queue(name):
+            continue
+        ids = [queue.queue_id for queue in store.queues.queues(name) if queue.max_offset > 0]
+        times = [store.reads.earliest_stored(name, queue_id) for queue_id in ids]
+        first_ms = min((time for time in times if time is not None), default=None)
+        if first_ms is None or first_ms < since_ms:
+            continue
+        count = max(max(ids) + 1, RESTORED_QUEUES if group_of(name) is None else 1)
+        try:
+            topics.put(TopicConfig(name, count, count))
+        except InvalidValue as error:
+            log.error("topic %s has messages and cannot be restored: %s", name, error)  # noqa: TRY400
+            continue
+        log.warning(
+            "topic %s has messages and no settings: restored with %d queues; change them with "
+            "updateTopic if there were more",
+            name,
+            count,
+        )
+        restored.append(name)
+    return restored

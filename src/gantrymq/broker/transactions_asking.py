@@ -25,6 +25,7 @@ from gantrymq.broker.transactions_ledger import OPEN
 from gantrymq.errors import GantryError
 from gantrymq.model.names import CHECKED_TOO_OFTEN_TOPIC, HALF_TOPIC
 from gantrymq.store.status import PutStatus
+from gantrymq.wire.properties import UNIQ_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,6 +45,8 @@ log = logging.getLogger(__name__)
 
 CARRY_ON_MS: Final = 3_600_000
 """A message that stays open is stored again so often, lest its log file be deleted."""
+COPIES_MAX: Final = 65_536
+"""Copies that are remembered in the first round after a start."""
 _REFUSED_FOR_GOOD: Final = frozenset(
     {PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED}
 )
@@ -68,11 +71,51 @@ class AskingParts(NamedTuple):
     """How long the log keeps messages (`fileReservedTime`)."""
 
 
+class _Copy(NamedTuple):
+    """What is remembered of a copy."""
+
+    offset: int
+    checks: int
+    copy_of: int | None
+
+    def replaces(self, half: Half) -> bool:
+        """Tell whether this is a later copy of a half message with the same key."""
+        if self.offset <= half.offset:
+            return False
+        is_carried_on = self.copy_of is not None and self.copy_of in {half.offset, half.copy_of}
+        return self.checks > half.checks or (self.checks == half.checks and is_carried_on)
+
+
 class Asking:
     """Deals with open half messages one by one."""
 
     def __init__(self, parts: AskingParts) -> None:
         self._parts = parts
+        self._copies: dict[tuple[str, str, int], _Copy] = {}
+
+    # -- after a start --------------------------------------------------------------------------
+
+    def survey(self, raw: memoryview) -> None:
+        """Remember a copy, so that the message it was made of is not taken for open as well.
+
+        An op record says so; but a broker that was killed may not have written it, and one of
+        Apache's never does.
+        """
+        try:
+            half = half_of(decode(raw))
+        except GantryError:
+            return
+        key = _key(half)
+        if key is None or (half.checks == 0 and half.copy_of is None):
+            return
+        if key in self._copies or len(self._copies) < COPIES_MAX:
+            self._copies[key] = _Copy(half.offset, half.checks, half.copy_of)
+
+    def forget_copies(self) -> None:
+        """Let go of what `survey` found."""
+        self._copies.clear()
+
+    # -- one message ----------------------------------------------------------------------------
 
     def look_at(self, offset: int, raw: memoryview, *, is_tight: bool) -> None:
         """Do what is due with the message at an offset; `is_tight`: it cannot stay where it is.
@@ -89,10 +132,13 @@ class Asking:
             return
         if ledger.state(half.offset) != OPEN:
             return
+        key = _key(half)
+        copy = self._copies.get(key) if key is not None else None
+        if copy is not None and copy.replaces(half):
+            ledger.move(half.offset, copy.offset)
+            ops.write(half.offset)
+            return
         if half.copy_of is not None:
-            if ledger.was_decided(half.copy_of):
-                ops.write(half.offset)
-                return
             ledger.move(half.copy_of, half.offset)
         self._judge(half, is_tight=is_tight)
 
@@ -163,6 +209,17 @@ class Asking:
         if message.topic != HALF_TOPIC:
             self._parts.ops.write(half.offset)
         return None
+
+
+def _key(half: Half) -> tuple[str, str, int] | None:
+    """Return what a half message has in common with its copies alone; None if it has no key.
+
+    A producer that sends again because no answer came keeps the unique key, but not the birthday.
+    """
+    unique_key = half.message.properties.get(UNIQ_KEY)
+    if unique_key is None:
+        return None
+    return half.group, unique_key, half.message.born_timestamp
 
 
 def _tell(producer: Peer, question: Command) -> None:

@@ -43,9 +43,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SLICE: Final = 200
-"""Messages that are looked at before others have their turn."""
+SLICE: Final = 64
+"""Messages that are looked at before others have their turn: some milliseconds if all of them are
+stored again and asked about."""
 READ_COUNT: Final = 32
+SURVEY_MAX: Final = 200_000
+"""Messages at the end of the queue that are looked through for copies after a start."""
 PAUSE_S: Final = 1.0
 """Behind a read that failed."""
 LOOK_S: Final = 5.0
@@ -56,6 +59,7 @@ class _Phase(Enum):
     START = "start"
     LOAD = "load"
     REST = "rest"
+    SURVEY = "survey"
     ROUND = "round"
 
 
@@ -92,6 +96,8 @@ class CheckBack:
         self._end = 0
         self._queue_end = 0
         self._is_in_round = False
+        self._is_first_round = True
+        self._surveyed = 0
         self._one_by_one = False
         self._is_tight = False
 
@@ -130,6 +136,8 @@ class CheckBack:
             self._restart(now, is_loading=True)
         elif self._phase is _Phase.LOAD:
             self._load()
+        elif self._phase is _Phase.SURVEY:
+            self._survey()
         elif self._phase is _Phase.ROUND:
             self._go_on(now)
         elif now >= self._round_due():
@@ -147,6 +155,7 @@ class CheckBack:
         if is_loading:
             self._parts.ops.restart()
             self._is_in_round = False
+            self._is_first_round = True
             self._phase = _Phase.LOAD
 
     def _pause(self, why: str) -> None:
@@ -160,7 +169,9 @@ class CheckBack:
         if not self._parts.ops.is_read:
             self._read(self._parts.ops.begin_read, self._ops_found)
             return
-        self._phase = _Phase.ROUND if self._is_in_round else _Phase.REST
+        self._phase = _Phase.REST
+        if self._is_in_round:
+            self._phase = _Phase.SURVEY if self._is_first_round else _Phase.ROUND
         if not self._ledger.is_loaded:
             self._ledger.is_loaded = True
             self._parts.loaded()
@@ -201,9 +212,34 @@ class CheckBack:
         self._queue_end = end
         self._is_tight = end - ledger.base > ledger.window // 2
         self._cursor, self._end = ledger.base, min(end, ledger.base + ledger.window)
+        self._surveyed = max(self._cursor, self._end - SURVEY_MAX)
         ledger.read_ops_again()
         self._is_in_round = True
         self._phase = _Phase.LOAD
+
+    def _survey(self) -> None:
+        """See which messages are copies, in the first round after a start."""
+        offset = self._surveyed
+        count = min(READ_COUNT, self._end - offset)
+        if count <= 0:
+            self._phase = _Phase.ROUND
+            return
+        begin = self._parts.store.reads.begin_get
+        self._read(
+            lambda done: begin(HALF_TOPIC, HALF_QUEUE, offset, count, None, done),
+            self._copies_found,
+        )
+
+    def _copies_found(self, found: Found) -> None:
+        self._budget -= len(found.records)
+        for raw in found.records:
+            self._parts.asking.survey(raw)
+        if found.next_offset > self._surveyed:
+            self._surveyed = found.next_offset
+        elif found.trouble:
+            self._pause(f"reading the half queue gave {found.trouble}")
+        else:
+            self._surveyed = self._end
 
     def _go_on(self, now: float) -> None:
         first, count = self._ledger.open_run(self._cursor, self._end, READ_COUNT)
@@ -228,6 +264,8 @@ class CheckBack:
             self._begin_round(self._queue_end)
         else:
             self._rested_since = now
+            self._is_first_round = False
+            self._parts.asking.forget_copies()
 
     def _halves_found(self, found: Found) -> None:
         start, behind = self._cursor, found.next_offset

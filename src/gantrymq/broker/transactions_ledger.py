@@ -55,7 +55,6 @@ class Ledger:
         self._last_halves = array("q")
         """For each op record from `op_base` on, the last half message that it is about."""
         self._moved: dict[int, int] = {}
-        self._before: dict[int, None] = {}
 
     def restart(self, half_offset: int, op_offset: int) -> None:
         """Forget everything; begin at these offsets."""
@@ -123,10 +122,6 @@ class Ledger:
             offset = self._moved[offset]
         return offset
 
-    def was_decided(self, offset: int) -> bool:
-        """Tell whether an op record was about an offset that was already behind us."""
-        return offset in self._before
-
     # -- op records -----------------------------------------------------------------------------
 
     @property
@@ -137,11 +132,7 @@ class Ledger:
     def take_op(self, op_offset: int, halves: Collection[int], state: int = DONE) -> None:
         """Take in an op record; one further on than `next_op` has still to be read in its turn."""
         for offset in halves:
-            if offset < self.base:
-                if len(self._before) >= MOVES_MAX:
-                    del self._before[next(iter(self._before))]
-                self._before[offset] = None
-            elif self.has_room(offset):
+            if self.has_room(offset):
                 self.mark(offset, state)
             elif self.reread is None:
                 self.reread = op_offset

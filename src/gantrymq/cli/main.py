@@ -12,7 +12,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from gantrymq.cli import serve, store
+from gantrymq.cli import bench, serve, store
 from gantrymq.cli.arguments import FAILED, PROGRAM, CommandParser
 from gantrymq.version import VERSION
 
@@ -30,6 +30,7 @@ commands:
   store inspect|verify|rebuild|export DIR
                               look at a store directory of gantrymq or Apache RocketMQ, check it,
                               mend it, or get the messages out of it; `gantrymq store --help`
+  bench send|pull|latency     put load on a broker and measure it; `gantrymq bench --help`
 
 first steps:
   gantrymq server             ready in a second; point any RocketMQ client at 127.0.0.1:9876
@@ -46,6 +47,7 @@ _COMMANDS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
     "namesrv": serve.namesrv,
     "broker": serve.broker,
     "store": store.main,
+    "bench": bench.main,
 }
 
 

@@ -13,6 +13,7 @@ from gantrymq.errors import GantryError
 from gantrymq.node import config
 from gantrymq.node.all_in_one import AllInOne
 from gantrymq.node.broker_node import BrokerNode
+from gantrymq.node.certificate import offered_tls
 from gantrymq.node.lifecycle import run_node
 from gantrymq.node.namesrv_node import NamesrvNode
 
@@ -45,7 +46,8 @@ def _server(chosen: argparse.Namespace, properties: dict[str, str]) -> int:
             **({"bindAddress": chosen.bind} if chosen.bind else {}),
         }
     )
-    node = AllInOne(namesrv, found.broker, found.store, tls=found.tls)
+    tls = offered_tls(found.tls, properties, chosen.data / "tls")
+    node = AllInOne(namesrv, found.broker, found.store, tls=tls)
 
     def started() -> None:
         host = chosen.bind or "127.0.0.1"
@@ -72,7 +74,8 @@ def _namesrv(chosen: argparse.Namespace, properties: Mapping[str, str]) -> int:
     if chosen.print:
         sys.stdout.write(config.settings_text(config.namesrv_properties(settings)))
         return SUCCESS
-    node = NamesrvNode(settings, tls=config.read_tls(properties))
+    beside = Path(settings.kv_config_path).expanduser().parent / "tls"
+    node = NamesrvNode(settings, tls=offered_tls(config.read_tls(properties), properties, beside))
     return run_node(node, lambda: _say(f"the name server is ready: port {node.port}"))
 
 
@@ -97,7 +100,8 @@ def _broker(chosen: argparse.Namespace, properties: dict[str, str]) -> int:
         from gantrymq.cli.shards import run_shards  # noqa: PLC0415  (needed by few)
 
         return run_shards(found, properties, chosen.shards, _say)
-    node = BrokerNode(found.broker, found.store, tls=found.tls)
+    tls = offered_tls(found.tls, properties, found.store.paths.root / "tls")
+    node = BrokerNode(found.broker, found.store, tls=tls)
 
     def started() -> None:
         name = node.settings.name

@@ -13,8 +13,9 @@ import msgspec
 from gantrymq.broker.admin.configuration import restored
 from gantrymq.broker.broker import Broker, Loop, Surroundings
 from gantrymq.clock import SystemClock
+from gantrymq.model.message import Host
 from gantrymq.model.topic import Perm
-from gantrymq.node.machine import host_name, memory_bytes, own_address
+from gantrymq.node.machine import free_port, host_name, memory_bytes, own_address, resolved
 from gantrymq.node.registrar import BrokerAddress, Registrar
 from gantrymq.node.topic_routes import TopicRoutes
 from gantrymq.store.files import OsFiles
@@ -22,7 +23,7 @@ from gantrymq.store.worker import ThreadWorker, Workers
 from gantrymq.transport.requester import Connections
 from gantrymq.transport.server import Server
 from gantrymq.transport.settings import TransportSettings
-from gantrymq.wire.hosts import encode_host, parse_host
+from gantrymq.wire.hosts import encode_host
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,10 +112,14 @@ class BrokerNode:
 
         Raises:
             StoreLocked, StoreDamaged: as `Broker.open`.
-            InvalidValue: settings that were changed over the wire cannot be used any more.
+            InvalidValue: brokerIP1 is no address and no name of one, or settings that were changed
+                over the wire cannot be used any more.
             OSError: an address cannot be bound, or the disk refuses.
         """
-        host = encode_host(parse_host(f"{self.settings.address}:{self.port}"))
+        if self.port == 0:
+            # Message ids hold the port, so it is chosen before anything is stored.
+            self.port = free_port(self.settings.bind_address)
+        host = encode_host(Host(await resolved(self.settings.address), self.port))
         around = self._surroundings()
         self.settings, self._store_settings = restored(
             around.files, self.settings, self._store_settings
@@ -134,7 +139,8 @@ class BrokerNode:
         self._broker = broker
         try:
             await self._listen(broker)
-        except OSError:
+        except BaseException:
+            self._broker = None
             broker.close()
             raise
         self._tick()
@@ -161,9 +167,9 @@ class BrokerNode:
         )
 
     async def _listen(self, broker: Broker) -> None:
-        bind, port = self.settings.bind_address, self.settings.port
+        bind, port = self.settings.bind_address, self.port
         addresses = [(bind, port)]
-        if port > VIP_PORT_STEP:
+        if self.settings.port > VIP_PORT_STEP:
             addresses.append((bind, port - VIP_PORT_STEP))
         server = Server(
             broker.service,

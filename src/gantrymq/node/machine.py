@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
+from ipaddress import ip_address
+
+from gantrymq.errors import InvalidValue
 
 
 def own_address() -> str:
@@ -30,3 +34,33 @@ def memory_bytes() -> int:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):
         return 0
+
+
+async def resolved(host: str) -> str:
+    """Return the address of a host that is given by address or by name.
+
+    Raises:
+        InvalidValue: the name has no address.
+    """
+    try:
+        return str(ip_address(host.strip("[]")))
+    except ValueError:
+        pass
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise InvalidValue(
+            f"brokerIP1 is {host[:64]!r}, which is no address and no name of one: {error}"
+        ) from None
+    # Records are shorter with IPv4, and older clients read no other.
+    found.sort(key=lambda one: one[0] != socket.AF_INET)
+    return str(ip_address(str(found[0][4][0]).partition("%")[0]))
+
+
+def free_port(bind_address: str) -> int:
+    """Return a port that nobody listens at now."""
+    family = socket.AF_INET6 if ":" in bind_address else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.bind((bind_address, 0))
+        return int(probe.getsockname()[1])

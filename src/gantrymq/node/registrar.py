@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import zlib
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from gantrymq.errors import GantryError
+from gantrymq.errors import ContentError, GantryError
 from gantrymq.wire.bodies.registration import REGISTRATION, Registration
 from gantrymq.wire.bodies.route import KV_TABLE
 from gantrymq.wire.codes import RequestCode, ResponseCode
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SETTLE_S: Final = 0.02
-"""How long a change waits for others to go with it."""
+"""Between two registrations: changes that come together are told together."""
 RETRY_S: Final = 1.0
 """Pause before a name server that did not answer is asked again, doubled up to the interval."""
 
@@ -82,6 +83,8 @@ class Registrar:
 
     async def wait_known(self, timeout_s: float) -> bool:
         """Wait until all of them have answered once; tell whether they have."""
+        if not self._changed:
+            return True
         try:
             await asyncio.wait_for(self._all_known.wait(), timeout_s)
         except TimeoutError:
@@ -92,16 +95,22 @@ class Registrar:
         event, pause = self._changed[address], RETRY_S
         while True:
             event.clear()
-            if await self._register(address):
+            try:
+                known = await self._register(address)
+            except Exception:
+                # Whatever it is, this broker must not vanish from the routes because of it.
+                log.exception("registering with name server %s failed", address)
+                known = False
+            if known:
                 pause = RETRY_S
                 wait = self._interval_s
             else:
                 wait, pause = pause, min(2 * pause, self._interval_s)
-            try:
-                await asyncio.wait_for(event.wait(), wait)
-            except TimeoutError:
-                continue
+            # A change goes out at once, those that follow it together: a client may ask for the
+            # route of a new topic as soon as it knows of it.
             await asyncio.sleep(SETTLE_S)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(event.wait(), wait)
 
     async def _register(self, address: str) -> bool:
         """Register once; tell whether the name server took it."""
@@ -122,8 +131,16 @@ class Registrar:
         if len(self.known_to) == len(self._changed):
             self._all_known.set()
         if reply.body:
-            self._ordered(frozenset(KV_TABLE.decode(reply.body).table))
+            self._take_order(address, reply.body)
         return True
+
+    def _take_order(self, address: str, body: bytes) -> None:
+        try:
+            topics = frozenset(KV_TABLE.decode(body).table)
+        except ContentError as error:
+            log.warning("name server %s names ordered topics in no known form: %s", address, error)
+            return
+        self._ordered(topics)
 
     def _request(self) -> Command:
         registration = Registration(topic_config_serialize_wrapper=self._table())

@@ -7,6 +7,7 @@ broker itself) comes as a `NewMessage`.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gantrymq.errors import InvalidValue
@@ -18,6 +19,8 @@ from gantrymq.wire.properties import encode_properties
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+log = logging.getLogger(__name__)
 
 POLICY_PROPERTIES: Final = (
     b"DELAY",
@@ -96,11 +99,14 @@ class Writability:
 
     def forbid(self, source: str, reason: str) -> None:
         """Take no writes until `allow` is called for the same source."""
+        if source not in self._reasons:
+            log.warning("the store takes no writes: %s", reason)
         self._reasons[source] = reason
 
     def allow(self, source: str) -> None:
         """Take back what `source` forbade."""
-        self._reasons.pop(source, None)
+        if self._reasons.pop(source, None) is not None and not self._reasons:
+            log.warning("the store takes writes again")
 
     @property
     def replica_reason(self) -> str | None:

@@ -160,7 +160,10 @@ OF_THE_NETWORK: Final = _names(
     serverCallbackExecutorThreads serverChannelMaxIdleTimeSeconds serverNettyWorkerGroupEnable
     serverOnewaySemaphoreValue serverPooledByteBufAllocatorEnable serverSelectorThreads
     serverSocketBacklog serverSocketRcvBufSize serverSocketSndBufSize serverWorkerThreads
-    shutdownWaitTimeSeconds socksProxyConfig tls.server.mode useEpollNativeSelector useTLS
+    shutdownWaitTimeSeconds socksProxyConfig tls.client.authServer tls.client.certPath
+    tls.client.keyPassword tls.client.keyPath tls.client.trustCertPath tls.server.certPath
+    tls.server.keyPassword tls.server.keyPath tls.server.mode tls.server.need.client.auth
+    tls.server.trustCertPath tls.test.mode.enable useEpollNativeSelector useTLS
     writeBufferHighWaterMark writeBufferLowWaterMark
     """
 )

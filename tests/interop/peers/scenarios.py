@@ -85,14 +85,18 @@ class World:
         )  # fmt: skip
         with self.raw() as client:
             client.want(RequestCode.UPDATE_AND_CREATE_TOPIC, header)
+        self.wait_for_route(name)
+        return name
+
+    def wait_for_route(self, topic: str) -> None:
+        """Wait until the name server knows a topic: a broker tells it by and by."""
         host, _, port = self._name_server.rpartition(":")
-        route = GetRouteInfoRequest(topic=name)
+        route = GetRouteInfoRequest(topic=topic)
         deadline = time.monotonic() + ROUTE_SECONDS_MAX
         with RemotingClient(host, int(port)) as client:
             while client.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, route).code != 0:
                 assert time.monotonic() < deadline, "the name server is not told of a new topic"
                 time.sleep(0.02)
-        return name
 
     def raw(self) -> RemotingClient:
         """Return a connection to the broker."""
@@ -207,6 +211,7 @@ def unknown_topic(world: World) -> None:
     """The first message to a topic that nobody made makes it."""
     topic = world.new_name("topic")
     world.send(topic, [{"body": "first"}])
+    world.wait_for_route(topic)
     world.all_of(world.consumer(topic), ["first"])
 
 
@@ -239,11 +244,13 @@ def request_reply(world: World) -> None:
     for producer in (asking, answering):
         world.send(silent, [{"body": "here I am"}], producer=producer)
     consumer = world.consumer(topic, reply_as=answering)
+    world.send(topic, [{"body": "no question"}])
+    world.all_of(consumer, ["no question"])
     time.sleep(QUIET_SECONDS)
     request = {"producer": asking, "topic": topic, "timeout_ms": 20_000}
     for body in ("how much?", "how many?"):
         assert world.peer.call("request", **request, body=body) == f"re: {body}"
-    assert consumer.bodies() == ["how much?", "how many?"]
+    assert consumer.bodies() == ["no question", "how much?", "how many?"]
     start = time.monotonic()
     try:
         world.peer.call("request", producer=asking, topic=silent, timeout_ms=1000, body="anybody?")
@@ -271,14 +278,14 @@ def _shards(number: int) -> list[str]:
     return [next(good) for _ in range(number)]
 
 
-def _in_order(world: World, **fields: object) -> None:
+def _in_order(world: World, members: int) -> None:
     topic = world.topic()
     shards = _shards(5)
     messages = [
         {"body": f"{shard} {step}", "shard": shard} for step in range(12) for shard in shards
     ]
     group = world.new_name("group")
-    consumers = [world.consumer(topic, group, **fields) for _ in range(2)]
+    consumers = [world.consumer(topic, group, orderly=True) for _ in range(members)]
     world.send(topic, messages)
 
     def got() -> list[Message]:
@@ -294,8 +301,7 @@ def _in_order(world: World, **fields: object) -> None:
             by_queue[consumer.name, message["queue"]].append(message["offset"])
     for offsets in by_queue.values():
         assert offsets == sorted(offsets)
-    if fields.get("orderly"):
-        assert len(got()) == len(messages)
+    assert len(got()) == len(messages)
 
 
 def order(world: World) -> None:
@@ -313,8 +319,16 @@ def order(world: World) -> None:
 
 
 def orderly(world: World) -> None:
-    """Two members that lock their queues: each message once, and in order."""
-    _in_order(world, orderly=True)
+    """A member that locks its queues: each message once, and in order."""
+    _in_order(world, 1)
+
+
+def orderly_together(world: World) -> None:
+    """Two members: one gives up the locks of the queues that the other is to have.
+
+    The Go client does not: its locks run out after a minute.
+    """
+    _in_order(world, 2)
 
 
 def broadcast(world: World) -> None:
@@ -380,42 +394,53 @@ def bad_sql(world: World) -> None:
         raise AssertionError("a consumer with bad SQL has started")
 
 
-def rebalance(world: World) -> None:
-    """Members join and leave while messages flow: each message comes, and the spread is even."""
-    queues = 6
-    topic = world.topic(queues)
-    group = world.new_name("group")
-    producer = world.producer()
-    numbers = count()
-    members = [world.consumer(topic, group)]
-    gone: list[Consumer] = []
+class Sharing:
+    """A group whose members come and go while messages flow."""
 
-    def one_round(size: int) -> Counter[str]:
-        """Send to every queue alike; return how many each member got, when all have come."""
-        bodies = {f"round {next(numbers)}" for _ in range(size)}
-        world.send(topic, [{"body": body} for body in sorted(bodies)], producer=producer)
-        everybody = [*members, *gone]
-        assert world.wait(
-            lambda: bodies <= {body for one in everybody for body in one.bodies()}
-        ), "messages are missing after members changed"
-        got = [(one.name, body) for one in everybody for body in one.bodies() if body in bodies]
-        return Counter(name for name, _body in got)
+    def __init__(self, world: World, queues: int) -> None:
+        self._world = world
+        self._queues = queues
+        self._producer = world.producer()
+        self._numbers = count()
+        self.topic = world.topic(queues)
+        self.group = world.new_name("group")
+        self.members: list[Consumer] = []
+        self.gone: list[Consumer] = []
 
-    def evenly_spread() -> None:
-        """Wait until members have settled; then each message comes once."""
-        share = queues // len(members)
+    def settle(self) -> None:
+        """Wait until members share the queues evenly; then each message comes once."""
+        share = self._queues // len(self.members)
         deadline = time.monotonic() + RECEIVE_SECONDS_MAX
-        while one_round(queues) != Counter({one.name: share for one in members}):
+        while self._round(self._queues) != Counter({one.name: share for one in self.members}):
             assert time.monotonic() < deadline, "members do not share the queues evenly"
             time.sleep(0.2)
-        assert one_round(10 * queues) == Counter({one.name: 10 * share for one in members})
+        even = Counter({one.name: 10 * share for one in self.members})
+        assert self._round(10 * self._queues) == even
 
-    evenly_spread()
-    members += [world.consumer(topic, group) for _ in range(2)]
-    evenly_spread()
-    gone.append(members.pop())
-    gone[0].stop()
-    evenly_spread()
+    def _round(self, size: int) -> Counter[str]:
+        """Send to all queues alike; return how many each member got, when all have come."""
+        bodies = {f"round {next(self._numbers)}" for _ in range(size)}
+        messages = [{"body": body} for body in sorted(bodies)]
+        self._world.send(self.topic, messages, producer=self._producer)
+        everybody = [*self.members, *self.gone]
+        assert self._world.wait(
+            lambda: bodies <= {body for one in everybody for body in one.bodies()}
+        ), "messages are missing after members changed"
+        return Counter(one.name for one in everybody for body in one.bodies() if body in bodies)
+
+
+def rebalance(world: World) -> None:
+    """Members join and leave: no message is missing, and the spread is even."""
+    sharing = Sharing(world, queues=6)
+    sharing.members.append(world.consumer(sharing.topic, sharing.group))
+    sharing.settle()
+    sharing.members += [world.consumer(sharing.topic, sharing.group) for _ in range(2)]
+    sharing.settle()
+    time.sleep(QUIET_SECONDS)
+    left = sharing.members.pop()
+    sharing.gone.append(left)
+    left.stop()
+    sharing.settle()
 
 
 def young_topic(world: World) -> None:
@@ -437,6 +462,8 @@ def resumes(world: World) -> None:
     world.send(topic, [{"body": body} for body in texts(8, "one")])
     first = world.consumer(topic, group)
     world.all_of(first, texts(8, "one"))
+    # A Go client that stops in its first second may leave a heartbeat behind, and stays a member.
+    world.nothing_else(first, texts(8, "one"))
     first.stop()
     world.send(topic, [{"body": body} for body in texts(8, "two")])
     second = world.consumer(topic, group)
@@ -462,10 +489,15 @@ def pull(world: World) -> None:
     """The oldest consumer reads each queue from an offset, and is told its ends and its moments."""
     topic = world.topic()
 
+    producer = world.producer()
+
     def send(*numbers: int) -> None:
-        for queue in range(QUEUES):
-            messages = [{"body": f"{queue}/{n}", "tag": "t", "queue": queue} for n in numbers]
-            world.send(topic, messages)
+        messages = [
+            {"body": f"{queue}/{n}", "tag": "t", "queue": queue}
+            for queue in range(QUEUES)
+            for n in numbers
+        ]
+        world.send(topic, messages, producer=producer)
 
     send(0, 1, 2)
     # 4.9 takes the message that is nearest to a moment, 5.x the first after it.
@@ -584,7 +616,7 @@ def transactions(world: World) -> None:
     topic = world.topic()
     consumer = world.consumer(topic)
     decisions = [
-        ("commit", "rollback"), ("rollback", "commit"), ("unknown", "commit"),
+        ("commit", "commit"), ("rollback", "rollback"), ("unknown", "commit"),
         ("unknown", "rollback"),
     ]  # fmt: skip
     messages = [
@@ -592,11 +624,10 @@ def transactions(world: World) -> None:
         for decide, check in decisions
     ]
     world.send(topic, messages, "transaction")
-    undecided = ["unknown, then commit", "unknown, then rollback"]
-    world.wait(lambda: set(undecided) <= set(world.peer.checks()))
-    checks = [body for body in world.peer.checks() if body in {one["body"] for one in messages}]
-    assert sorted(set(checks)) == undecided
-    visible = ["commit, then rollback", "unknown, then commit"]
+    # A broker may ask about the others too, if it is quicker than their producer.
+    undecided = {"unknown, then commit", "unknown, then rollback"}
+    assert world.wait(lambda: undecided <= set(world.peer.checks()))
+    visible = ["commit, then commit", "unknown, then commit"]
     world.all_of(consumer, visible)
     world.nothing_else(consumer, visible)
 
@@ -621,6 +652,7 @@ SCENARIOS: Final = {
         Scenario(request_reply, "request"),
         Scenario(order),
         Scenario(orderly, "orderly"),
+        Scenario(orderly_together, "unlocking"),
         Scenario(orderly_retry, "orderly_retry"),
         Scenario(broadcast),
         Scenario(tag_filter),

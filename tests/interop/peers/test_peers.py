@@ -8,58 +8,22 @@ from __future__ import annotations
 import os
 import traceback
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from interop.peers import scenarios
+from interop.peers.clients import CLIENTS, command_of
 from interop.peers.scenarios import SCENARIOS, World
-from support import gantry, peers, tools
+from support import gantry, peers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from pathlib import Path
 
     from support.peers import Peer
 
 CHOSEN: Final = [name for name in os.environ.get("GANTRYMQ_SCENARIOS", "").split(",") if name]
-BINARY: Final = "-Drocketmq.serialize.type=ROCKETMQ"
-
-
-class Client(NamedTuple):
-    """A client: how it is had, and what it can do beyond what all can."""
-
-    command: Callable[[], list[str]]
-    abilities: frozenset[str]
-
-
-JAVA: Final = frozenset({
-    "creates", "oneway", "queue", "batch", "request", "orderly", "orderly_retry", "sql", "sql_checked", "from",
-    "pull", "query", "retries", "transactions",
-})  # fmt: skip
-GO: Final = frozenset({
-    "creates", "oneway", "batch", "request", "orderly", "sql", "from", "retries", "transactions",
-})  # fmt: skip
-
-CLIENTS: Final = {
-    "java-4.9.7": Client(lambda: peers.java("4.9.7"), JAVA),
-    "java-4.9.7-binary": Client(lambda: peers.java("4.9.7", BINARY), JAVA),
-    "java-5.5.0": Client(lambda: peers.java("5.5.0"), JAVA),
-    "java-5.5.0-binary": Client(lambda: peers.java("5.5.0", BINARY), JAVA),
-    "go": Client(peers.go, GO),
-    "node": Client(peers.node, frozenset({"sql", "from", "retries"})),
-    "cpp": Client(peers.cpp, frozenset({"creates", "oneway", "orderly"})),
-}
-
-
-def command_of(client: str) -> list[str]:
-    """Return how a client is started; one that cannot be had is a named skip, a failure in CI."""
-    try:
-        return CLIENTS[client].command()
-    except peers.NotInstalled as error:
-        if tools.required():
-            pytest.fail(f"{error}; with CI=true no test may be left out", pytrace=False)
-        pytest.skip(f"{client}: {error}")
 
 
 def failures(

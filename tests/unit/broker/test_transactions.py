@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING
 
 import pytest
@@ -202,7 +203,9 @@ def test_op_record_waits_for_the_message_to_be_safe(make: Make) -> None:
     assert world.rig.store.log.wrote_offset == before
     assert not pending.done()
     world.rig.settle()
-    assert pending.result().code == ResponseCode.SUCCESS
+    answer = pending.result()
+    assert isinstance(answer, Command)
+    assert answer.code == ResponseCode.SUCCESS
     assert world.seen() == [b"a"]
     assert world.ops() == [b"0"]
 
@@ -295,12 +298,14 @@ def test_decision_waits_for_the_op_queue(make: Make) -> None:
 
     async def run() -> None:
         pending = world.begin_end(sent, COMMIT)
-        task = asyncio.ensure_future(pending)  # type: ignore[arg-type]
+        assert isinstance(pending, Coroutine)
+        task = asyncio.ensure_future(pending)
         await asyncio.sleep(0)
         assert not task.done()
         assert world.seen() == []
         world.tick(5)
         answer = await task
+        assert isinstance(answer, Command)
         assert answer.code == ResponseCode.SUCCESS
 
     world.loop.run_until_complete(run())
@@ -316,7 +321,9 @@ def test_waiting_decision_is_let_go_when_the_broker_stops(make: Make) -> None:
     world.is_slave = False
 
     async def run() -> None:
-        task = asyncio.ensure_future(world.begin_end(sent, COMMIT))  # type: ignore[arg-type]
+        pending = world.begin_end(sent, COMMIT)
+        assert isinstance(pending, Coroutine)
+        task = asyncio.ensure_future(pending)
         await asyncio.sleep(0)
         world.transactions.close()
         world.rig.store.writability.is_open = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,15 +10,19 @@ import pytest
 from gantrymq.broker import transactions_checking
 from gantrymq.broker.stored_again import decode
 from gantrymq.kernel import kernel
-from gantrymq.model.names import HALF_TOPIC
+from gantrymq.model.names import HALF_OP_TOPIC, HALF_TOPIC
+from gantrymq.store.get import Found
+from gantrymq.store.status import GetStatus
 from gantrymq.wire.headers.transaction import CheckTransactionStateRequest
 from gantrymq.wire.properties import decode_properties
 from gantrymq.wire.response_errors import SystemBusy, SystemFailure
 from support.store_rig import LOG, Rig
-from support.transaction_world import COMMIT, ROLLBACK, UNKNOWN, World
+from support.transaction_world import COMMIT, ROLLBACK, UNKNOWN, Sent, World
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    Done = Callable[[Found], None]
 
 ROOMY = {"mappedFileSizeCommitLog": "65536"}
 
@@ -180,6 +185,27 @@ def test_long_wait_is_carried_on(world: World) -> None:
     assert after.seen() == [b"a"]
 
 
+def test_carried_on_message_is_open_after_a_kill(world: World) -> None:
+    """Its first copy is done with, as the op queue says; the copy is not."""
+    world.send(b"a", CHECK_IMMUNITY_TIME_IN_SECONDS="14400")
+    for _ in range(30):
+        world.round()
+    world.send(b"b", CHECK_IMMUNITY_TIME_IN_SECONDS="14400")
+    world.end(world.send(b"c"), ROLLBACK)
+    for _ in range(32):
+        world.round()
+    assert world.ops() == [b"2", b"0"]
+    assert world.progress() == (1, 0)
+    world.save()
+    after = world.killed()
+    producer = after.producer(5)
+    for _ in range(250):
+        after.round()
+        for question in after.asked(producer):
+            after.end(question, COMMIT)
+    assert sorted(after.seen()) == [b"a", b"b"]
+
+
 def test_given_up_after_so_many_checks(world: World) -> None:
     """It is where an operator finds it, and nobody is asked any more."""
     world.set(transaction_checks_max=3)
@@ -309,6 +335,77 @@ def test_deleted_half_messages_are_passed_over(world: World) -> None:
     assert world.progress()[0] == 40
 
 
+@pytest.mark.parametrize("gone", [0, 1, 2, 3])
+def test_message_that_is_gone_is_passed_over(world: World, gone: int) -> None:
+    """Its log file was deleted, and its queue does not know yet; its neighbours are there."""
+    producer = world.producer(5)
+    for number in range(4):
+        world.send(b"%d" % number)
+    reads = world.rig.store.reads
+
+    def begin(
+        topic: str, queue_id: int, offset: int, count: int, _choose: object, done: Done
+    ) -> None:
+        found = reads.get(topic, queue_id, offset, count)
+        if topic == HALF_TOPIC:
+            kept = [raw for raw in found.records if decode(raw).queue_offset != gone]
+            found = found._replace(records=kept)
+        done(found)
+
+    reads.begin_get = begin  # type: ignore[assignment,method-assign]
+    world.round()
+    left = [b"%d" % number for number in range(4) if number != gone]
+    assert [one.body for one in world.asked(producer)] == left
+    assert world.progress()[0] == 4
+
+
+def test_disk_that_fails_for_a_while_only_delays(world: World) -> None:
+    """Reads that come to nothing are tried again a second later, of both queues."""
+    sent = [world.send(body) for body in (b"a", b"b")]
+    world.end(sent[0], ROLLBACK)
+    world.is_slave = True
+    world.tick()
+    world.is_slave = False
+    reads, calls = world.rig.store.reads, Counter[str]()
+    real = reads.begin_get
+
+    def begin(
+        topic: str, queue_id: int, offset: int, count: int, _choose: object, done: Done
+    ) -> None:
+        calls[topic] += 1
+        if calls[topic] % 2:
+            status = GetStatus.NO_MATCHED_MESSAGE
+            done(Found(status, offset, 0, 2, [], trouble="the disk failed"))
+        else:
+            real(topic, queue_id, offset, count, None, done)
+
+    reads.begin_get = begin  # type: ignore[assignment,method-assign]
+    producer = world.producer(5)
+    for _ in range(100):
+        world.tick(0.7)
+    assert calls[HALF_OP_TOPIC] >= 2
+    assert calls[HALF_TOPIC] >= 4  # looked through for copies, and gone over
+    assert {one.body for one in world.asked(producer)} == {b"b"}
+
+
+def test_op_record_that_cannot_be_read_is_passed_over(world: World) -> None:
+    """What it was about is asked about again; the records behind it count."""
+    first, second = world.send(b"a"), world.send(b"b")
+    world.end(first, ROLLBACK)
+    world.end(second, ROLLBACK)
+    record = world.rig.records(HALF_OP_TOPIC)[0]
+    file = world.rig.store.log.file_at(record.log_offset)
+    assert file is not None
+    file.region.buffer[record.log_offset + 4 : record.log_offset + 8] = b"\0\0\0\1"
+    world.is_slave = True
+    world.tick()
+    world.is_slave = False
+    producer = world.producer(5)
+    world.round()
+    world.round()
+    assert [one.body for one in world.asked(producer)] == [b"a"]
+
+
 # -- bounds --------------------------------------------------------------------------------------
 
 
@@ -318,7 +415,8 @@ def test_round_is_cut_into_slices(world: World) -> None:
     for number in range(450):
         world.send(b"%d" % number)
     world.clock.jump(60)
-    slices, now = [], world.clock.monotonic()
+    slices: list[int] = []
+    now = world.clock.monotonic()
     while not slices or world.due <= now:
         world.due = world.transactions.tick(now)
         slices.append(len(world.asked(producer)))
@@ -464,3 +562,64 @@ def test_slave_asks_nobody_until_it_is_the_master(world: World) -> None:
     world.round()
     world.round()
     assert [one.body for one in world.asked(producer)] == [b"b"]
+
+
+# -- copies without an op record -----------------------------------------------------------------
+
+
+def without_op_record(world: World, copies: int = 1) -> None:
+    """Store a message and copies of it as an Apache broker does, which writes no op record."""
+    world.send(b"a")
+    first = world.halves()[-1]
+    for checks in range(1, copies + 1):
+        world.rig.put(
+            b"a",
+            topic=HALF_TOPIC,
+            properties={
+                **decode_properties(first.properties),
+                "TRANSACTION_CHECK_TIMES": str(checks),
+            },
+            born_timestamp=first.born_timestamp,
+        )
+
+
+def test_message_and_its_copies_are_one(world: World) -> None:
+    """A broker that was killed had asked already: one question about the last copy, one message."""
+    without_op_record(world, copies=2)
+    world.send(b"b")
+    after = world.killed()
+    producer = after.producer(5)
+    after.round()
+    questions = after.asked(producer)
+    assert [one.body for one in questions] == [b"a", b"b"]
+    copy = after.halves()[questions[0].offset]
+    assert decode_properties(copy.properties)["TRANSACTION_CHECK_TIMES"] == "3"
+    for question in questions:
+        after.end(question, COMMIT)
+    after.round()
+    assert after.asked(producer) == []
+    assert after.seen() == [b"a", b"b"]
+
+
+def test_copy_that_was_decided_decides_for_the_message(world: World) -> None:
+    """The op record is about the copy alone; the message it was made of is not asked about."""
+    without_op_record(world)
+    copy = world.halves()[1]
+    world.end(Sent(copy.queue_offset, copy.log_offset), COMMIT)
+    after = world.killed()
+    producer = after.producer(5)
+    after.round()
+    after.round()
+    assert after.asked(producer) == []
+    assert after.seen() == [b"a"]
+
+
+def test_message_that_was_sent_twice_is_two(world: World) -> None:
+    """Same key, another birthday: the producer sent again, and decides about both."""
+    without_op_record(world)
+    world.clock.jump(0.003)
+    world.send(b"a")
+    after = world.killed()
+    producer = after.producer(5)
+    after.round()
+    assert len(after.asked(producer)) == 2

@@ -49,7 +49,7 @@ def test_help_teaches(arguments: list[str], capsys: pytest.CaptureFixture[str]) 
     ("arguments", "named"),
     [
         (["sever"], "'sever'"),
-        (["server", "--data", "x"], "'server'"),
+        (["serve", "--data", "x"], "'serve'"),
         (["--vers"], "--vers"),
         (["--no-such-option"], "--no-such-option"),
     ],
@@ -102,6 +102,8 @@ def shell(line: str, **variables: str) -> subprocess.CompletedProcess[str]:
         ("", ""),
         ("store", ""),
         ("store --help", ""),
+        ("bench", ""),
+        ("bench send --help", ""),
     ],
 )
 @pytest.mark.parametrize(

@@ -58,6 +58,10 @@ AT_NEXT_START: Final = frozenset(
 """Settings that are kept at once and hold from the next start on; the answer says so."""
 
 
+WANTED: Final = {"filterServerNums": "0", "useTLS": "false"}
+"""Settings that there are not here; `exportConfigs` fails without them."""
+
+
 class Changed(NamedTuple):
     """All settings after a change."""
 
@@ -174,6 +178,7 @@ class ConfigurationRequests:
     def read(self, request: Command, _peer: Peer) -> Answer:
         """Answer all settings that hold, under RocketMQ's names."""
         texts = {
+            **WANTED,
             **self._store_settings().properties(),
             **broker_properties(self._parts.settings.now),
         }

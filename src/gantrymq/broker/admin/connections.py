@@ -120,7 +120,7 @@ def _connection(client: ClientPeer) -> Connection:
         client_id=client.client_id,
         client_addr=client.peer.address,
         language=_language(client),
-        version=client.version,
+        version=int(client.version),
     )
 
 
@@ -129,6 +129,6 @@ def _producer(client: ClientPeer) -> ProducerInfo:
         client_id=client.client_id,
         remote_ip=client.peer.address,
         language=_language(client),
-        version=client.version,
+        version=int(client.version),
         last_update_timestamp=client.seen_ms,
     )

@@ -1,4 +1,4 @@
-"""Tables as slaves copy them: consumer offsets, delay offsets, request modes, timers."""
+"""Tables as slaves copy them: consumer offsets, delay offsets, request modes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from gantrymq.broker.admin.parts import body_answer
 from gantrymq.wire.bodies.assignment import REQUEST_MODE_TABLE
 from gantrymq.wire.codes import RequestCode
-from gantrymq.wire.response_errors import SystemFailure
 
 if TYPE_CHECKING:
     from gantrymq.broker.admin.parts import AdminParts
@@ -29,8 +28,6 @@ class CopyRequests:
             RequestCode.GET_ALL_CONSUMER_OFFSET: self.offsets,
             RequestCode.GET_ALL_DELAY_OFFSET: self.delays,
             RequestCode.GET_ALL_MESSAGE_REQUEST_MODE: self.modes,
-            RequestCode.GET_TIMER_CHECK_POINT: self.timers,
-            RequestCode.GET_TIMER_METRICS: self.timers,
         }
 
     async def offsets(self, request: Command, _peer: Peer) -> Answer:
@@ -45,7 +42,3 @@ class CopyRequests:
     def modes(self, request: Command, _peer: Peer) -> Answer:
         """Answer which groups pop which topics."""
         return body_answer(request, REQUEST_MODE_TABLE.encode(self._tables.modes.table()))
-
-    def timers(self, request: Command, _peer: Peer) -> Answer:
-        """Refuse: there is no store of timers to be copied."""
-        raise SystemFailure("The timer message store is null: timers are not copied from here")

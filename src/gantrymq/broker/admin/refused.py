@@ -31,7 +31,6 @@ REFUSED: Final[dict[int, str]] = {
     RequestCode.SWITCH_TIMER_ENGINE: (
         "there is one way of keeping timers here, and nothing to switch to"
     ),
-    RequestCode.POP_ROLLBACK: "pops are kept in one way here, and there is nothing to roll back",
     RequestCode.ADD_BROKER: _CONTAINER,
     RequestCode.REMOVE_BROKER: _CONTAINER,
     RequestCode.RESET_MASTER_FLUSH_OFFSET: (

@@ -105,7 +105,7 @@ def offsets_info(topic: str, queue_id: int, offsets: Sequence[int]) -> str:
     return f"{retry_mark(topic)} {queue_id} {','.join(map(str, offsets))}"
 
 
-def order_info(topic: str, queue_id: int, counts: Mapping[int, int], fresh: bool) -> str:
+def order_info(topic: str, queue_id: int, counts: Mapping[int, int], *, fresh: bool) -> str:
     """Return one queue's part of orderCountInfo: how often each message was handed out before.
 
     With `fresh` there are others that never were; the queue's own count, for old clients, is the

@@ -57,6 +57,8 @@ class PopParts:
     offsets: PopOffsets
     order: OrderInfo
     polling: PopPolling
+    notices: PopPolling
+    """For those who only want to know."""
     new_future: Callable[[], Future[Answer]]
     pick: Callable[[int], int]
     """Returns a number below its argument."""
@@ -115,16 +117,19 @@ class PopParts:
                 f"queueId[{queue_id}] is illegal, topic:[{topic}] has {config.read_queues} queues"
             )
 
-    def check_revive_queue(self, queue_id: int) -> None:
-        """Refuse a revive queue that is not there.
+    def check_handle(self, revive_queue: int, revive_ms: int) -> None:
+        """Refuse a handle that we cannot have given out.
 
         Raises:
-            MessageIllegal: it is not.
+            MessageIllegal: its revive queue is not there, or its time too far off.
         """
-        if not 0 <= queue_id < self.settings.now.revive_queues and queue_id != ORDERLY:
+        settings = self.settings.now
+        if not 0 <= revive_queue < settings.revive_queues and revive_queue != ORDERLY:
             raise MessageIllegal(
-                f"there is no revive queue {queue_id}: give back the handle as it was answered"
+                f"there is no revive queue {revive_queue}: give back the handle as it was answered"
             )
+        if revive_ms > self.clock.now_ms() + settings.timer_delay_max_s * 1000:
+            raise MessageIllegal(f"the handle's time is {revive_ms}, which is too far off")
 
     # -- stores ---------------------------------------------------------------------------------
 

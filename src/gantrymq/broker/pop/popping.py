@@ -9,13 +9,14 @@ Owned by the event loop's task.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from gantrymq.broker.answers import answer, refusal
 from gantrymq.broker.pop import handles
 from gantrymq.broker.pop.handles import ORDERLY
-from gantrymq.broker.pop.offsets import QueueKey
-from gantrymq.broker.pop.polling import Waiter
+from gantrymq.broker.pop.open_pop import Asked, Pop
 from gantrymq.broker.pop.queue_pop import QueuePops, Share, Taken
 from gantrymq.broker.storing import not_stored
 from gantrymq.errors import GantryError
@@ -28,9 +29,9 @@ from gantrymq.wire.response_errors import InvalidParameter, PollingTimeout
 
 if TYPE_CHECKING:
     from asyncio import Future
-    from collections.abc import Iterator
 
     from gantrymq.broker.pop.parts import PopParts
+    from gantrymq.broker.pop.polling import Waiter
     from gantrymq.broker.selections import Selection
     from gantrymq.store.status import PutStatus
     from gantrymq.wire.command import Command
@@ -39,47 +40,8 @@ if TYPE_CHECKING:
 MESSAGES_MAX: Final = 32
 LATE_MS: Final = 500
 """A request that is so much older than it wanted to wait is not worth an answer."""
+LOOK_AGAIN_MS: Final = 200
 PERCENT: Final = 100
-
-
-class _Pop:
-    """A pop that passed the checks, and what it has so far."""
-
-    def __init__(
-        self, request: Command, header: PopMessageRequest, peer: Peer, share: Share,
-        queues: list[tuple[str, int]], selection: Selection, future: Future[Answer],
-    ) -> None:  # fmt: skip
-        self.request = request
-        self.header = header
-        self.peer = peer
-        self.share = share
-        self.queues: Iterator[tuple[str, int]] = iter(queues)
-        self.selection = selection
-        self.future = future
-        self.taken: list[Taken] = []
-        self.rest = 0
-        self.is_running = False
-        self.is_waiting = False
-
-    @property
-    def key(self) -> QueueKey:
-        """Return where it waits."""
-        header = self.header
-        return QueueKey(header.consumer_group, header.topic, max(header.queue_id, -1))
-
-    @property
-    def room(self) -> int:
-        """Return how many messages it can still take."""
-        return self.header.max_msg_nums - sum(len(one.offsets) for one in self.taken)
-
-
-class _Asked(NamedTuple):
-    """What is kept of a pop that waits."""
-
-    request: Command
-    header: PopMessageRequest
-    peer: Peer
-    future: Future[Answer]
 
 
 class Popping:
@@ -90,6 +52,8 @@ class Popping:
         self._queues = QueuePops(parts)
         self._number = 0
         self._waiting: dict[int, set[Waiter]] = {}
+        self.is_closed = False
+        """Nobody waits any more."""
 
     def pop(self, request: Command, peer: Peer) -> Pending:
         """Hand out messages, now or when there are some.
@@ -99,19 +63,19 @@ class Popping:
         """
         header = PopMessageRequest.decode(request.fields)
         now_ms = self._parts.clock.now_ms()
-        born_ms = header.born_time or now_ms
-        if now_ms - born_ms - header.poll_time > LATE_MS:
+        header = msgspec.structs.replace(header, born_time=header.born_time or now_ms)
+        if now_ms - header.born_time - header.poll_time > LATE_MS:
             raise PollingTimeout("pop message is timeout too much: the request came too late")
-        asked = _Asked(request, header, peer, self._parts.new_future())
+        asked = Asked(request, header, peer, self._parts.new_future())
         self._begin(asked, may_wait=True)
         return asked.future.result() if asked.future.done() else asked.future
 
-    def _begin(self, asked: _Asked, *, may_wait: bool) -> None:
+    def _begin(self, asked: Asked, *, may_wait: bool) -> None:
         header = asked.header
         pop = self._admitted(asked)
         self._run(pop, may_wait=may_wait and header.poll_time > 0)
 
-    def _admitted(self, asked: _Asked) -> _Pop:
+    def _admitted(self, asked: Asked) -> Pop:
         """Check a pop, and choose its queues."""
         header, parts = asked.header, self._parts
         if not 0 < header.max_msg_nums <= MESSAGES_MAX:
@@ -150,17 +114,18 @@ class Popping:
             retries = self._retry_queues(header, dice)
             first = dice < parts.settings.now.pop_retry_percent
             queues = retries + queues if first else queues + retries
-        return _Pop(asked.request, header, asked.peer, share, queues, selection, asked.future)
+        return Pop(asked.request, header, asked.peer, share, queues, selection, asked.future)
 
     def _retry_queues(self, header: PopMessageRequest, dice: int) -> list[tuple[str, int]]:
-        """Return the queues of the group's retry topic; one version at a time, as clients expect."""
-        newer = self._parts.settings.now.pop_retry_v2 and dice % 2
-        for version in (2, 1) if newer else (1, 2):
-            name = pop_retry_topic(header.consumer_group, header.topic, version)
-            config = self._parts.topics.find(name)
-            if config is not None:
-                return _all_queues(name, config.read_queues, dice)
-        return []
+        """Return the queues of the group's retry topic, one version at a time: clients tell apart
+        no more than one queue of each number.
+        """
+        names = (pop_retry_topic(header.consumer_group, header.topic, one) for one in (1, 2))
+        found = [topic for topic in map(self._parts.topics.find, names) if topic is not None]
+        if not found:
+            return []
+        topic = found[dice % len(found)]
+        return _all_queues(topic.name, topic.read_queues, dice)
 
     def _selection(self, header: PopMessageRequest) -> Selection:
         request = PullRequest(
@@ -177,7 +142,7 @@ class Popping:
 
     # -- queue by queue -------------------------------------------------------------------------
 
-    def _run(self, pop: _Pop, *, may_wait: bool) -> None:
+    def _run(self, pop: Pop, *, may_wait: bool) -> None:
         """Go over the queues; a read that is not done at once goes on when it is."""
         if pop.is_running:
             return
@@ -187,9 +152,7 @@ class Popping:
 
             def done(taken: Taken) -> None:
                 pop.is_waiting = False
-                pop.rest += taken.rest
-                if taken.offsets:
-                    pop.taken.append(taken)
+                pop.add(taken)
                 self._run(pop, may_wait=may_wait)
 
             self._queues.take(pop.share, topic, queue_id, pop.room, pop.selection.choose, done)
@@ -198,10 +161,10 @@ class Popping:
                 return
         self._answer(pop, may_wait=may_wait)
 
-    def _answer(self, pop: _Pop, *, may_wait: bool) -> None:
+    def _answer(self, pop: Pop, *, may_wait: bool) -> None:
         if pop.taken:
-            if pop.rest > 0:
-                self._parts.polling.wake(pop.key)
+            for queue_id in pop.left_in or ([pop.key.queue_id] if pop.rest else []):
+                self._parts.polling.wake(pop.key._replace(queue_id=queue_id))
             end = max(taken.log_end for taken in pop.taken)
             self._parts.store.hold(end, lambda status: self._let_out(pop, status))
             return
@@ -212,7 +175,7 @@ class Popping:
             code = ResponseCode.POLLING_FULL
         _settle(pop.future, answer(pop.request, code, self._fields(pop), remark=_NOTHING))
 
-    def _let_out(self, pop: _Pop, status: PutStatus) -> None:
+    def _let_out(self, pop: Pop, status: PutStatus) -> None:
         if not status.is_stored:
             _settle(pop.future, refusal(pop.request, not_stored(status, self._parts.store)))
             return
@@ -222,7 +185,7 @@ class Popping:
             answer(pop.request, ResponseCode.SUCCESS, self._fields(pop), body, remark="FOUND"),
         )
 
-    def _fields(self, pop: _Pop) -> dict[str, str]:
+    def _fields(self, pop: Pop) -> dict[str, str]:
         header, taken = pop.header, pop.taken
         starts = [handles.start_info(one.topic, one.queue_id, one.start) for one in taken]
         offsets = [handles.offsets_info(one.topic, one.queue_id, one.offsets) for one in taken]
@@ -239,15 +202,22 @@ class Popping:
 
     # -- waiting --------------------------------------------------------------------------------
 
-    def _wait(self, pop: _Pop) -> bool:
-        """Let a pop wait for a message; False if too many do."""
-        header, now_ms = pop.header, self._parts.clock.now_ms()
-        left_ms = (header.born_time or pop.share.pop_time) + header.poll_time - now_ms
-        asked = _Asked(pop.request, header, pop.peer, pop.future)
+    def _wait(self, pop: Pop) -> bool:
+        """Let a pop wait for a message; False if too many do.
+
+        It looks again earlier where there is something that it could not have now: another reads
+        that queue, or an orderly batch is out.
+        """
+        header, asked = pop.header, Asked(pop.request, pop.header, pop.peer, pop.future)
+        wait_ms = self._left_ms(asked)
+        if pop.blocked_until is not None:
+            wait_ms = min(wait_ms, max(pop.blocked_until - self._parts.clock.now_ms(), 1))
+        elif pop.rest > 0:
+            wait_ms = min(wait_ms, LOOK_AGAIN_MS)
         waiter = self._parts.polling.hold(
             pop.key,
-            min(max(left_ms, 0), header.poll_time) / 1000,
-            lambda last: self._again(asked, last=last),
+            wait_ms / 1000,
+            lambda _last: self._again(asked),
             None if header.order else pop.selection.wanted,
         )
         if waiter is None:
@@ -255,16 +225,18 @@ class Popping:
         mine = self._waiting.setdefault(pop.peer.number, set())
         mine.add(waiter)
         pop.future.add_done_callback(lambda _: self._let_go(pop.peer.number, waiter))
-        if pop.rest > 0 and not header.order:
-            # Somebody else reads a queue right now, and may leave something.
-            self._parts.polling.wake_later(pop.key)
         return True
 
-    def _again(self, asked: _Asked, *, last: bool) -> None:
+    def _left_ms(self, asked: Asked) -> int:
+        """Return how long a pop may still wait."""
+        left = asked.header.born_time + asked.header.poll_time - self._parts.clock.now_ms()
+        return min(max(left, 0), asked.header.poll_time)
+
+    def _again(self, asked: Asked) -> None:
         if asked.future.done():
             return
         try:
-            self._begin(asked, may_wait=not last)
+            self._begin(asked, may_wait=self._left_ms(asked) > 0 and not self.is_closed)
         except GantryError as error:
             _settle(asked.future, refusal(asked.request, error))
 

@@ -38,6 +38,8 @@ _MOVED: Final = {
     GetStatus.OFFSET_FOUND_NULL,
 }
 _PASSED: Final = {GetStatus.NO_MATCHED_MESSAGE, GetStatus.MESSAGE_WAS_REMOVING}
+READS_MAX: Final = 32
+"""Of a queue in one pop, while a filter lets nothing through."""
 _END_ROOM: Final = 8
 """What the kernel wants to be free behind a record."""
 
@@ -70,6 +72,8 @@ class Taken(NamedTuple):
     order_info: str = ""
     log_end: int = 0
     """Behind the check point."""
+    blocked_until: int | None = None
+    """When the batch that is out may be handed out again, if that is in the way."""
 
 
 class QueuePops:
@@ -97,13 +101,14 @@ class QueuePops:
             return
         offset = self._begin(key, share, note=True)
         if share.orderly and self._parts.order.is_blocked(key, share.attempt):
-            done(Taken(topic, queue_id, 0))
+            until = self._parts.order.free_at(key)
+            done(Taken(topic, queue_id, 0, blocked_until=until))
             return
-        if room <= 0 or offset >= most:
+        if room <= 0 or offset == most:
             done(Taken(topic, queue_id, max(most - offset, 0)))
             return
         self._locked.add(key)
-        self._read(key, share, offset, room, choose, done, may_move=True)
+        self._read(key, share, offset, room, choose, done, READS_MAX)
 
     def _begin(self, key: QueueKey, share: Share, *, note: bool) -> int:
         """Return the offset to take from; with `note` a reset is used up and a start committed."""
@@ -141,15 +146,19 @@ class QueuePops:
         room: int,
         choose: Choice | None,
         done: Callable[[Taken], None],
-        *,
-        may_move: bool,
+        reads_left: int,
     ) -> None:
         def found(result: Found) -> None:
-            if result.status in _MOVED and may_move and not result.trouble:
+            if result.trouble or reads_left == 0:
+                pass
+            elif result.status in _PASSED and offset < result.next_offset < result.max_offset:
+                self._read(key, share, result.next_offset, room, choose, done, reads_left - 1)
+                return
+            elif result.status in _MOVED and result.next_offset != offset:
                 log.warning("%s: offset %d is not there, %d is next", key, offset,
                             result.next_offset)  # fmt: skip
                 self._parts.offsets.commit(key, result.next_offset, share.who)
-                self._read(key, share, result.next_offset, room, choose, done, may_move=False)
+                self._read(key, share, result.next_offset, room, choose, done, 0)
                 return
             self._locked.discard(key)
             try:

@@ -68,8 +68,9 @@ class SecondDelivery:
         self._markers: deque[int] = deque()
         self._offsets: deque[int] = deque()
         self._deleted: set[str] = set()
+        self._is_safe = False
         self.next_second = 0
-        """Everything due before it is delivered, and safe."""
+        """Everything due before it is delivered, safe, and can be read."""
         self.is_waiting = False
         """For a read, the gate or the disk."""
         self.log_end = 0
@@ -85,18 +86,28 @@ class SecondDelivery:
         if now_second + 1 < self.next_second and self._second is None:
             self.next_second = now_second
 
-    def step(self) -> bool:
-        """Take the next step; tell whether there was anything to do."""
+    def step(self, *, may_begin: bool) -> bool:
+        """Take the next step; tell whether there was anything to do.
+
+        Another second must not be begun while an entry of it may not have been made.
+        """
         if self.is_waiting:
             return False
         if self._second is None:
-            return self._begin()
+            return may_begin and self._begin()
+        if self._is_safe:
+            return self._finish()
         if self._markers or self._offsets:
             self._read(self._markers or self._offsets)
         else:
             self.is_waiting = True
             self._store.hold(self.log_end, self._safe)
         return True
+
+    @property
+    def is_unread(self) -> bool:
+        """Tell whether dispatch has to come by, so that what was delivered can be read."""
+        return self._is_safe
 
     def _begin(self) -> bool:
         limit = self._clock.now_ms() // 1000
@@ -229,8 +240,15 @@ class SecondDelivery:
         if not status.is_stored:
             self._go_on(f"delivered messages are not safe: {status.value}")
             return
-        if self._second is not None:
-            self.next_second = self._second + 1
-        self._second = None
-        self._deleted.clear()
+        self._is_safe = True
         self._go_on("")
+
+    def _finish(self) -> bool:
+        """Go on to the next second when everybody can see what was delivered."""
+        if self._second is None or self._store.dispatched_offset < self.log_end:
+            return False
+        self.next_second = self._second + 1
+        self._second = None
+        self._is_safe = False
+        self._deleted.clear()
+        return True

@@ -71,6 +71,12 @@ class TimerIntake:
         """Tell whether everything that waited at the start has its entry."""
         return self.read_offset >= self._end_at_open
 
+    @property
+    def is_caught_up(self) -> bool:
+        """Tell whether every record that can be read has its entry."""
+        queue = self._store.queues.find(TIMER_TOPIC, rules.TIMER_QUEUE)
+        return not self.is_reading and (queue is None or self.read_offset >= queue.max_offset)
+
     def open(self, read_offset: int, skip: Check) -> None:
         """Begin at an offset, without what somebody else has delivered."""
         least = self._store.reads.min_offset(TIMER_TOPIC, rules.TIMER_QUEUE)

@@ -36,7 +36,7 @@ from gantrymq.wire.response_errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from gantrymq.broker.settings import BrokerSettings, LiveSettings
     from gantrymq.broker.storing import Storing
@@ -64,7 +64,7 @@ class TimerRequests:
         settings: LiveSettings,
         clock: Clock,
         *,
-        is_slave: bool,
+        is_slave: Callable[[], bool],
     ) -> None:
         self._store = store
         self._storing = storing
@@ -111,7 +111,7 @@ class TimerRequests:
             raise NoPermission(
                 "recall failed, operation is forbidden; set recallMessageEnable=true"
             )
-        if self._is_slave:
+        if self._is_slave():
             raise SlaveNotAvailable("recall failed, this broker is a slave; ask its master")
         if (
             self._clock.now_ms() < settings.accepts_sends_from_ms

@@ -23,13 +23,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from gantrymq.errors import ContentError
+from gantrymq.broker.timer.progress import parse_progress
 from gantrymq.store import config_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
+    from gantrymq.broker.timer.progress import Progress
+    from gantrymq.clock import Clock
     from gantrymq.store.files import Files
     from gantrymq.store.worker import Worker
 
@@ -40,33 +42,6 @@ BUFFER_BYTES_MAX: Final = 16 << 20
 """Entries that wait for the worker; then the topic is not read further until it has caught up."""
 _DIRECTORY: Final = "timerslots"
 _PROGRESS: Final = "progress"
-
-
-class Progress(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What counts, as of the last save."""
-
-    read_offset: int
-    """Queue offset in the timer's topic of the first record that has no entry."""
-    next_second: int
-    """Everything due before it has been delivered."""
-    slots: dict[str, tuple[int, int]] = {}
-    """Minute to the bytes of its file that count, and the lowest queue offset in it."""
-    counts: dict[str, int] = {}
-    """Messages that wait, by topic."""
-    apache: str = ""
-    """What we wrote into Apache's own file; another content means that Apache was here."""
-
-
-def parse_progress(content: bytes) -> Progress:
-    """Read the file.
-
-    Raises:
-        ContentError: it is not ours.
-    """
-    try:
-        return msgspec.json.decode(content, type=Progress)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise ContentError("timerslots/progress", str(error)) from None
 
 
 class _Slot:
@@ -90,8 +65,11 @@ class _Write(NamedTuple):
 class TimerSlots:
     """The entries of all timers that wait."""
 
-    def __init__(self, files: Files, root: Path, config: Path, worker: Worker) -> None:
+    def __init__(
+        self, files: Files, root: Path, config: Path, worker: Worker, clock: Clock
+    ) -> None:
         self._files = files
+        self._clock = clock
         self._directory = root / _DIRECTORY
         self._apache = config / "timercheck"
         self._worker = worker
@@ -138,8 +116,9 @@ class TimerSlots:
         """Keep an entry; one that is due before `next_second` is due then."""
         second = max(second, next_second)
         code = queue_offset * 2 + marker
-        minute, first = second // MINUTE_S, next_second // MINUTE_S
-        minute = min(minute, first + HORIZON_MINUTES)
+        # Who is far behind does not go there hour by hour.
+        first = max(next_second, self._clock.now_ms() // 1000) // MINUTE_S
+        minute = min(second // MINUTE_S, first + HORIZON_MINUTES)
         if minute <= self._loaded:
             self._window.setdefault(second, array("q")).append(code)
         slot = self._slots.get(minute)

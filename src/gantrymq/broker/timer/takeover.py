@@ -13,7 +13,7 @@ from __future__ import annotations
 import struct
 from typing import Final, NamedTuple
 
-from gantrymq.broker.timer.slots import Progress
+from gantrymq.broker.timer.progress import Progress
 
 _CHECK: Final = struct.Struct(">7q")
 _OLD_CHECK: Final = struct.Struct(">4q")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gantrymq.broker.timer.delivery import SecondDelivery
 from gantrymq.broker.timer.intake import TimerCounts, TimerIntake
-from gantrymq.broker.timer.slots import Progress
+from gantrymq.broker.timer.progress import Progress
 from gantrymq.broker.timer.takeover import Check, position_after
 from gantrymq.model.names import TIMER_TOPIC
 
@@ -28,13 +28,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-STEPS_A_TICK: Final = 64
+STEPS_A_TICK: Final = 8
 """Batches before others have their turn."""
-SAVE_S: Final = 2.0
+SAVE_S: Final = 1.0
 QUIET_SAVE_S: Final = 60.0
 """Where nothing happens but that time passes."""
 RETRY_S: Final = 1.0
 """Pause behind something that the store refused."""
+DISPATCH_S: Final = 0.05
+"""Pause while dispatch has not come by; it wakes us, as a rule."""
 ROLL_S_MAX: Final = 2 * 86_400
 _TOPIC: Final = TIMER_TOPIC.encode()
 
@@ -74,6 +76,8 @@ class Timers:
             self._go_on,
         )
         self._is_pumping = False
+        self._barrier_second, self._barrier = 0, 0
+        self._is_barred = False
         self._paused_until = 0.0
         self._mark: _Mark | None = None
         self._saved = _Mark(0, 0, 0)
@@ -116,8 +120,8 @@ class Timers:
             log.exception("how far timers are could not be saved")
 
     def arrived(self, run: QueueRun) -> None:
-        """Notice a record in the topic; called by dispatch."""
-        if run.topic == _TOPIC:
+        """Notice a record in the topic, or what was waited for; called by dispatch."""
+        if run.topic == _TOPIC or self._is_barred or self._delivery.is_unread:
             self._wake()
 
     # -- the tick -------------------------------------------------------------------------------
@@ -132,6 +136,8 @@ class Timers:
         self._save(now)
         if not is_done:
             return 0.0
+        if self._is_barred or self._delivery.is_unread:
+            return DISPATCH_S
         if self._delivery.is_waiting or self._intake.is_reading:
             return RETRY_S
         if self._slots.is_empty and self._saved.read_offset == self._intake.read_offset:
@@ -148,12 +154,23 @@ class Timers:
                 if self._clock.monotonic() < self._paused_until:
                     return True
                 has_read = self._intake.step()
-                has_delivered = self._intake.is_read_through and self._delivery.step()
+                has_delivered = self._delivery.step(may_begin=self._may_begin())
                 if not (has_read or has_delivered):
                     return True
         finally:
             self._is_pumping = False
         return False
+
+    def _may_begin(self) -> bool:
+        """Tell whether every record that was stored before this second began has its entry.
+
+        What was stored is read when dispatch has come by, which may be a moment later.
+        """
+        second = self._clock.now_ms() // 1000
+        if second != self._barrier_second:
+            self._barrier_second, self._barrier = second, self._store.log.wrote_offset
+        self._is_barred = self._store.dispatched_offset < self._barrier
+        return not self._is_barred and self._intake.is_caught_up
 
     def _go_on(self, trouble: str) -> None:
         """Go on behind something that was waited for, at once or after a pause."""

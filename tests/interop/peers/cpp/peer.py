@@ -68,9 +68,7 @@ class Peer:
         producer = self._client.Producer(command["group"], timeout=10_000)
         producer.set_namesrv_addr(self._names)
         dll = self._ffi.dll
-        self._ffi_check(
-            dll.SetProducerInstanceName(producer._handle, command["name"].encode())  # noqa: SLF001
-        )
+        self._ffi_check(dll.SetProducerInstanceName(producer._handle, command["name"].encode()))
         producer.start()
         self._running[command["name"]] = producer
 
@@ -141,7 +139,7 @@ class Peer:
         consumer.set_namesrv_addr(self._names)
         consumer.set_instance_name(command["name"])
         consumer.set_thread_count(2)
-        handle = consumer._handle  # noqa: SLF001
+        handle = consumer._handle
         topic, expression = command["topic"].encode(), command["tag"].encode()
         self._ffi_check(self._ffi.dll.Subscribe(handle, topic, expression))
 
@@ -149,7 +147,7 @@ class Peer:
         def on_message(_consumer: int, message: int) -> int:
             return self._consumed(command, self._client.RecvMessage(message))
 
-        consumer._register_callback(on_message)  # noqa: SLF001
+        consumer._register_callback(on_message)
         consumer.start()
         self._running[command["name"]] = consumer
 

@@ -366,8 +366,10 @@ func consumed(asked command, messages []*primitive.MessageExt) consumer.ConsumeR
 }
 
 func reply(m *primitive.MessageExt, p rocketmq.Producer) {
-	made, err := consumer.CreateReplyMessage(m, []byte("re: "+string(m.Body)))
+	body := []byte("re: " + string(m.Body))
+	made, err := consumer.CreateReplyMessage(m, nil)
 	if err == nil {
+		made.Body = body // 2.1.2 takes the body for properties
 		_, err = p.SendSync(context.Background(), made)
 	}
 	if err != nil {

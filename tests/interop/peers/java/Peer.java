@@ -408,7 +408,7 @@ public final class Peer {
         consumer.start();
         List<Object> found = new ArrayList<>();
         try {
-            long end = System.currentTimeMillis() + 30_000;
+            long end = System.currentTimeMillis() + 50_000;
             while (found.size() < command.getIntValue("count")
                     && System.currentTimeMillis() < end) {
                 consumer.poll(500).forEach(message -> found.add(event(command, message)));

@@ -1,0 +1,1 @@
+"""What speaks to name servers and brokers from outside. Today: the load of `gantrymq bench`."""

@@ -1,0 +1,84 @@
+"""Clients in several languages at one server: they read each other, and share one group."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from interop.peers import scenarios
+from interop.peers.clients import command_of
+from interop.peers.scenarios import Sharing, World, texts
+from support import gantry, peers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+LANGUAGES: Final = ("java-4.9.7", "java-5.5.0-binary", "go", "node", "cpp")
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    """Hold what runs until the test has ended."""
+    with ExitStack() as held:
+        yield held
+
+
+def started(stack: ExitStack, work: Path, names: Iterable[str]) -> list[World]:
+    """Start a server and clients; return a world for each client."""
+    commands = [command_of(name) for name in names]
+    server = stack.enter_context(gantry.server(work / "server", scenarios.SETTINGS))
+    worlds = []
+    for place, command in enumerate(commands):
+        peer = peers.running(command, server.name_server, work / str(place))
+        name = f"together-{place}"
+        worlds.append(World(stack.enter_context(peer), server.name_server, server.port, name))
+    return worlds
+
+
+def test_every_client_reads_what_every_client_wrote(stack: ExitStack, tmp_path: Path) -> None:
+    worlds = started(stack, tmp_path, LANGUAGES)
+    topic = worlds[0].topic()
+    consumers = [world.consumer(topic, show=["shape"]) for world in worlds]
+    expected: dict[str, dict[str, Any]] = {}
+    for number, world in enumerate(worlds):
+        bodies = [*texts(9, f"{number}"), f"{number} " + "long " * 2000]
+        messages = [
+            {
+                "body": body,
+                "tag": f"tag{number}",
+                "keys": f"key-{number}-{place}",
+                "properties": {"shape": f"shape {place}"},
+            }
+            for place, body in enumerate(bodies)
+        ]
+        world.send(topic, messages)
+        expected |= {str(message["body"]): message for message in messages}
+    for world, consumer in zip(worlds, consumers, strict=True):
+        for message in world.all_of(consumer, expected):
+            wanted = expected[message["body"]]
+            assert message["tag"] == wanted["tag"]
+            assert message["keys"].strip() == wanted["keys"]
+            assert message["properties"]["shape"] == wanted["properties"]["shape"]
+
+
+def test_members_in_several_languages_share_one_group(stack: ExitStack, tmp_path: Path) -> None:
+    worlds = started(stack, tmp_path, ("java-4.9.7", "go", "node", "cpp"))
+    sharing = Sharing(worlds[0], queues=8)
+    for world in worlds:
+        sharing.members.append(world.consumer(sharing.topic, sharing.group))
+    sharing.settle()
+    assert all(member.received() for member in sharing.members)
+
+
+def test_the_queues_of_a_killed_member_go_to_the_others(stack: ExitStack, tmp_path: Path) -> None:
+    worlds = started(stack, tmp_path, ("java-4.9.7", "java-4.9.7"))
+    sharing = Sharing(worlds[0], queues=4)
+    sharing.members += [world.consumer(sharing.topic, sharing.group) for world in worlds]
+    sharing.settle()
+    worlds[1].peer.end()
+    sharing.gone.append(sharing.members.pop())
+    sharing.settle()
+    assert len(sharing.members) == 1

@@ -1,0 +1,189 @@
+"""A broker as a whole: what a kill leaves, what a stop saves, what settings change while it runs."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from gantrymq.model.topic import TopicConfig
+from gantrymq.store.errors import StoreDamaged
+from gantrymq.store.settings import BrokerRole
+from gantrymq.testing.disk_faults import Operation
+from gantrymq.wire.bodies.settings import SETTINGS
+from support.broker_rig import BrokerRig, pull
+from support.samples import json_request
+
+SUCCESS, NO_PERMISSION, TOPIC_NOT_EXIST = 0, 16, 17
+
+
+def names(rig: BrokerRig) -> set[str]:
+    return set(rig.broker.tables.topics.all())
+
+
+def test_a_topic_survives_a_kill_right_after_its_creation() -> None:
+    rig = BrokerRig()
+    rig.settle(60)
+    rig.broker.tables.topics.put(TopicConfig("New", 3, 5))
+    rig.work("config")  # nobody waited for any timer
+    later = rig.again()
+    found = later.broker.tables.topics.find("New")
+    assert found == TopicConfig("New", 3, 5)
+    assert later.send(b"x", b="New", e="4").code == SUCCESS
+
+
+def test_a_topic_whose_settings_were_not_saved_is_restored(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rig = BrokerRig()
+    rig.settle(60)
+    rig.store_some(b"acknowledged", b="New", e="6", d="8")
+    later = rig.again()
+    found = later.broker.tables.topics.find("New")
+    assert found is not None
+    assert (found.read_queues, found.write_queues) == (7, 7)
+    (told,) = [one for one in caplog.records if "restored" in one.getMessage()]
+    assert told.levelno == logging.WARNING
+    assert "New" in told.getMessage()
+    answer = later.ask(pull(topic="New", queueId="6"))
+    assert answer.code == SUCCESS
+    assert later.send(b"more", b="New", e="6").fields["queueOffset"] == "1"
+    later.work("config")
+    assert "New" in names(later.again())
+
+
+def test_a_few_queues_are_restored_at_least() -> None:
+    rig = BrokerRig()
+    rig.store_some(b"x", b="New", e="0")
+    later = rig.again()
+    found = later.broker.tables.topics.find("New")
+    assert found is not None
+    assert found.write_queues == 4
+
+
+def test_a_deleted_topic_does_not_come_back() -> None:
+    rig = BrokerRig()
+    rig.store_some(b"x", b="Gone")
+    rig.settle(1)
+    rig.broker.tables.topics.remove("Gone")
+    rig.work("config")
+    later = rig.again()  # its queue is built again from the log
+    assert "Gone" not in names(later)
+    assert later.ask(pull(topic="Gone")).code == TOPIC_NOT_EXIST
+
+
+def test_without_the_file_every_topic_with_messages_is_restored() -> None:
+    rig = BrokerRig()
+    rig.store_some(b"x", b="New")
+    assert rig.broker.close()
+    disk = rig.disk.kill()
+    config = rig.broker.store_settings.paths.config
+    for name in ("topics.json", "topics.json.bak"):
+        if disk.exists(config / name):
+            disk.remove(config / name)
+    assert "New" in names(rig.again(disk))
+
+
+def test_after_a_clean_stop_nothing_is_restored(caplog: pytest.LogCaptureFixture) -> None:
+    rig = BrokerRig()
+    rig.store_some(b"x", b="New")
+    assert rig.broker.close()
+    later = rig.again()
+    assert later.report.clean
+    assert names(later) == names(rig)
+    assert "restored" not in caplog.text
+
+
+def test_offsets_of_groups_are_saved_on_the_timer_and_at_the_end() -> None:
+    rig = BrokerRig(offsets_interval_ms=5000)
+    rig.store_some(b"a", b"b")
+    rig.ask(pull(1, sysFlag=5, commitOffset="1"))
+    rig.settle(5.1)
+    rig.ask(pull(2, sysFlag=5, commitOffset="2"))
+    killed = rig.again()
+    assert killed.broker.tables.offsets.find("group", "T", 0) == 1
+    killed.ask(pull(2, sysFlag=5, commitOffset="2"))
+    assert killed.broker.close()
+    assert killed.again().broker.tables.offsets.find("group", "T", 0) == 2
+
+
+def test_a_file_that_cannot_be_read_is_named_and_the_store_is_let_go() -> None:
+    rig = BrokerRig()
+    assert rig.broker.close()
+    disk = rig.disk.kill()
+    config = rig.broker.store_settings.paths.config
+    for name in ("topics.json", "topics.json.bak"):
+        disk.place(config / name, b"{ this is no table")
+    with pytest.raises(StoreDamaged, match=r"topics\.json"):
+        rig.again(disk)
+    for name in ("topics.json", "topics.json.bak"):
+        disk.remove(config / name)
+    assert rig.again(disk).send(b="New").code == SUCCESS
+
+
+def test_a_stop_that_cannot_save_says_so() -> None:
+    rig = BrokerRig()
+    rig.broker.tables.topics.put(TopicConfig("New"))
+    rig.disk.fail(Operation.RENAME, times=None)
+    assert not rig.broker.close()
+
+
+def change(rig: BrokerRig, **settings: str) -> int:
+    answer = rig.begin(json_request(25, {}, SETTINGS.encode(settings)))
+    rig.settle()
+    return answer.answer.code
+
+
+def test_settings_change_while_it_runs() -> None:
+    rig = BrokerRig()
+    rig.store_some(b"x")
+    told = rig.routes_changed
+    assert change(rig, brokerPermission="4") == SUCCESS
+    assert rig.routes_changed > told
+    assert rig.send().code == NO_PERMISSION, "the lane too"
+    assert rig.ask(pull()).code == SUCCESS
+    assert change(rig, brokerPermission="6", longPollingEnable="false") == SUCCESS
+    assert rig.send().code == SUCCESS
+    assert change(rig, autoCreateSubscriptionGroup="false") == SUCCESS
+    assert rig.ask(pull(consumerGroup="Stranger")).code == 26
+
+
+def test_a_setting_that_lets_sends_in_later_reaches_the_lane() -> None:
+    rig = BrokerRig()
+    assert change(rig, startAcceptSendRequestTimeStamp=str(rig.clock.now_ms() + 5000)) == SUCCESS
+    assert rig.send().code == 1
+    rig.clock.jump(5)
+    assert rig.send().code == SUCCESS
+
+
+def test_what_clients_are_told_about_tracing_is_the_same_in_every_answer() -> None:
+    rig = BrokerRig(trace_on=False)
+    assert rig.send(e="-1").fields["TRACE_ON"] == "false"
+    assert rig.send(e="0").fields["TRACE_ON"] == "false"
+
+
+def test_a_slave_knows_that_it_is_one() -> None:
+    rig = BrokerRig({"brokerRole": "SLAVE"}, broker_id=1)
+    assert rig.broker.is_slave
+    assert rig.broker.store_settings.replication.role is BrokerRole.SLAVE
+    rig.settle(10)
+    assert rig.broker.close()
+
+
+def test_an_idle_broker_has_little_to_do() -> None:
+    rig = BrokerRig()
+    rig.settle(1)
+    ticks = 0
+    for _ in range(100):
+        assert rig.due is not None
+        rig.tick(max(rig.due - rig.clock.monotonic(), 0.001))
+        ticks += 1
+    assert rig.clock.monotonic() > 10, "more than ten wake-ups a second"
+
+
+def test_restored_topics_are_told_to_name_servers() -> None:
+    rig = BrokerRig()
+    rig.store_some(b"x", b="New")
+    later: Any = rig.again()
+    assert "New" in later.broker.tables.topics.table().topic_config_table

@@ -1,0 +1,180 @@
+"""Waiting pulls by themselves: who is woken, who is over, and that nothing is kept of them."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gantrymq.broker import hold
+from gantrymq.broker.hold import HeldPulls
+from gantrymq.kernel import QueueRun
+from gantrymq.testing.clock import VirtualClock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class World:
+    """Held pulls that note when they are run: (name, last)."""
+
+    def __init__(self) -> None:
+        self.clock = VirtualClock()
+        self.calls: list[Callable[[], None]] = []
+        self.held = HeldPulls(self.clock, self.calls.append)
+        self.ran: list[tuple[str, bool]] = []
+
+    def hold(
+        self, name: str, timeout_ms: int = 1000, topic: str = "T", tag: int | None = None
+    ) -> hold.Held | None:
+        wanted = None if tag is None else lambda code: code == tag
+        return self.held.hold(
+            topic, 0, timeout_ms, lambda last: self.ran.append((name, last)), wanted
+        )
+
+    def arrive(self, *tags: int, topic: str = "T") -> None:
+        units = b"".join(struct.pack(">qiq", 0, 1, tag) for tag in tags)
+        self.held.arrived(QueueRun(topic.encode(), 0, 0, units, 0, 0))
+
+    def turn(self) -> None:
+        calls, self.calls[:] = list(self.calls), []
+        for call in calls:
+            call()
+
+
+def test_those_who_want_it_are_woken_once_in_the_next_turn() -> None:
+    world = World()
+    world.hold("any")
+    world.hold("seven", tag=7)
+    world.hold("nine", tag=9)
+    world.arrive(1, 7)
+    world.arrive(7)
+    assert world.ran == []
+    world.turn()
+    assert world.ran == [("any", False), ("seven", False)]
+    assert len(world.held) == 1
+    world.arrive(9, topic="Other")
+    world.turn()
+    assert len(world.held) == 1
+
+
+def test_those_whose_time_is_over_run_a_last_time() -> None:
+    world = World()
+    world.hold("late", 2000)
+    world.hold("early", 1000)
+    assert world.held.expire(0.9) == 1.0
+    assert world.held.expire(1.0) == 2.0
+    assert world.ran == [("early", True)]
+    assert world.held.expire(5.0) is None
+    assert world.ran == [("early", True), ("late", True)]
+    assert len(world.held) == 0
+
+
+def test_the_owner_is_told_of_an_earlier_deadline_only() -> None:
+    world = World()
+    told: list[float] = []
+    world.held.sooner = told.append
+    world.hold("a", 2000)
+    world.hold("b", 3000)
+    world.hold("c", 1000)
+    assert told == [2.0, 1.0]
+
+
+def test_one_that_fails_takes_nobody_with_it(caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+
+    def fails(_last: bool) -> None:
+        raise ZeroDivisionError("on purpose")
+
+    world.held.hold("T", 0, 1000, fails)
+    world.hold("b")
+    world.arrive(1)
+    world.turn()
+    assert world.ran == [("b", False)]
+    assert len(world.held) == 0
+    assert "on purpose" in caplog.text
+
+
+def test_a_dropped_pull_is_never_run() -> None:
+    world = World()
+    first, second = world.hold("first"), world.hold("second")
+    assert first is not None
+    assert second is not None
+    world.held.drop("T", 0, first)
+    world.arrive(1)
+    world.held.drop("T", 0, second)  # woken, and its sender left before its turn
+    world.turn()
+    world.held.expire(10)
+    assert world.ran == []
+    assert len(world.held) == 0
+
+
+def test_releases() -> None:
+    world = World()
+    world.hold("a")
+    world.hold("b", topic="U")
+    world.held.release_queue("T", 0)
+    assert world.ran == [("a", False)]
+    world.held.release_topic("U")
+    assert world.ran[1:] == [("b", True)]
+    world.hold("c")
+    world.hold("d", topic="U")
+    world.arrive(1)
+    world.held.release_all()
+    world.turn()
+    assert sorted(world.ran[2:]) == [("c", True), ("d", True)]
+    assert len(world.held) == 0
+
+
+def test_what_was_woken_does_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hold, "STALE_MAX", 10)
+    world = World()
+    for _ in range(1000):
+        world.hold("x", 60_000)
+        world.arrive(1)
+        world.turn()
+    assert len(world.ran) == 1000
+    assert len(world.held._by_deadline) <= 12
+    assert world.held._by_queue == {}
+
+
+@given(st.lists(st.tuples(st.sampled_from("hadtxqr"), st.integers(0, 3)), max_size=40))
+def test_everybody_is_run_once_or_dropped(steps: list[tuple[str, int]]) -> None:
+    world = World()
+    waiting: dict[str, hold.Held] = {}
+    topics: dict[str, str] = {}
+    made = dropped = 0
+    for kind, number in steps:
+        if kind == "h":
+            topics[str(made)] = topic = "TU"[number % 2]
+            held = world.hold(str(made), 500 * number, topic=topic, tag=number // 2)
+            assert held is not None
+            waiting[str(made)] = held
+            made += 1
+        elif kind == "a":
+            world.arrive(number // 2, topic="TU"[number % 2])
+        elif kind == "d" and waiting:
+            name = sorted(waiting)[number % len(waiting)]
+            held = waiting.pop(name)
+            if held.run is not None:
+                dropped += 1
+                world.held.drop(topics[name], 0, held)
+        elif kind == "t":
+            world.turn()
+        elif kind == "x":
+            world.clock.jump(number / 4)
+            world.held.expire(world.clock.monotonic())
+        elif kind == "q":
+            world.held.release_queue("T", 0)
+        else:
+            world.held.release_topic("U")
+        names = [name for name, _last in world.ran]
+        assert len(names) == len(set(names)), "nobody is run twice"
+        assert len(world.held) == made - dropped - len(names)
+    world.held.release_all()
+    assert len(world.ran) == made - dropped
+    assert len(world.held) == 0
+    assert world.held._by_queue == {}

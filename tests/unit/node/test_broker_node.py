@@ -1,0 +1,239 @@
+"""A broker on real sockets: clients in both codecs, its name servers, its end."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gantrymq.errors import InvalidValue
+from gantrymq.model.topic import TopicConfig
+from gantrymq.node.machine import free_port, resolved
+from gantrymq.store.errors import StoreLocked
+from gantrymq.wire.bodies.route import TOPIC_ROUTE
+from support.broker_rig import pull
+from support.nodes import all_in_one, ask, broker_node, name_server
+from support.remoting import split_records
+from support.samples import binary_request, json_request, send_fields
+from support.transport import RawClient, until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Any
+
+    from gantrymq.node.namesrv_node import NamesrvNode
+    from support.transport import Run
+
+SUCCESS, TOPIC_NOT_EXIST = 0, 17
+
+
+async def route(node: NamesrvNode, topic: str) -> Any:
+    answer = await ask(node.port, 105, {"topic": topic})
+    return TOPIC_ROUTE.decode(answer.body) if answer.code == SUCCESS else None
+
+
+@pytest.mark.parametrize("make", [json_request, binary_request])
+def test_a_client_sends_pulls_and_waits(run: Run, tmp_path: Path, make: Any) -> None:
+    async def main() -> None:
+        node = all_in_one(tmp_path)
+        await node.start()
+        port = node.broker.port
+        client = await RawClient.connect(f"127.0.0.1:{port}")
+        waiter = await RawClient.connect(f"127.0.0.1:{port}")
+        codec = int(make is binary_request)
+        await client.send(make(310, send_fields(b="New", e="0", i="TAGS\x01A"), b"first"))
+        (stored,) = await client.receive(1)
+        assert (stored.code, stored.serialize_type) == (SUCCESS, codec)
+        assert int(stored.fields["msgId"][8:16], 16) == port, "ids lead back to the broker"
+        held = pull(1, codec=codec, topic="New", sysFlag="6", suspendTimeoutMillis="20000")
+        await waiter.send(pull(0, codec=codec, topic="New") + held)
+        (found,) = await waiter.receive(1)
+        assert found.code == SUCCESS
+        assert len(split_records(found.body)) == 1
+        begun = time.monotonic()
+        await client.send(make(310, send_fields(b="New", e="0", i=""), b"second"))
+        (woken,) = await waiter.receive(1)
+        assert time.monotonic() - begun < 1
+        assert b"second" in woken.body
+        found_route = await route(node.namesrv, "New")
+        assert found_route is not None, "told at once"
+        client.close()
+        waiter.close()
+        assert await node.stop()
+
+    run(main())
+
+
+def test_both_name_servers_know_it_and_one_may_die(run: Run, tmp_path: Path) -> None:
+    async def main() -> None:
+        servers = [name_server(tmp_path / str(number)) for number in range(2)]
+        for one in servers:
+            await one.start()
+        addresses = [f"127.0.0.1:{one.port}" for one in servers]
+        node = broker_node(tmp_path / "store", *addresses)
+        await node.start()
+        assert await node.wait_registered()
+        assert node.known_to == set(addresses)
+        for number, topic in enumerate(("A", "B")):
+            node.broker.tables.topics.put(TopicConfig(topic))
+            begun = time.monotonic()
+            for one in servers[number:]:
+                while await route(one, topic) is None:
+                    assert time.monotonic() - begun < 1, "a change is told at once"
+                    await asyncio.sleep(0.005)
+            if number == 0:
+                assert await servers[0].stop()
+        await until(lambda: node.known_to == {addresses[1]})
+        again = name_server(tmp_path / "0", servers[0].port)
+        await again.start()
+        node.broker.tables.topics.put(TopicConfig("C"))
+        await until(lambda: len(node.known_to) == 2)
+        assert await route(again, "C") is not None
+        assert await node.stop()
+        for one in (again, servers[1]):
+            assert await route(one, "A") is None, "it has said good-bye"
+            assert await one.stop()
+
+    run(main())
+
+
+def test_a_name_server_that_is_not_there_keeps_nobody_waiting(run: Run, tmp_path: Path) -> None:
+    async def main() -> None:
+        node = broker_node(tmp_path, f"127.0.0.1:{free_port('127.0.0.1')}", "not an address")
+        begun = time.monotonic()
+        await node.start()
+        assert time.monotonic() - begun < 5
+        assert (await ask(node.port, 30, {"topic": "T", "queueId": "0"})).code == SUCCESS
+        assert not await node.wait_registered(0.1)
+        assert await node.stop()
+
+    run(main())
+
+
+def test_a_port_in_use_is_said_and_the_store_is_let_go(run: Run, tmp_path: Path) -> None:
+    async def main() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as holder:
+            port = holder.getsockname()[1]
+            node = broker_node(tmp_path, listenPort=str(port))
+            with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{port}"):
+                await node.start()
+            assert await node.stop()
+        free = broker_node(tmp_path)
+        report = await free.start()
+        assert report.clean
+        assert await free.stop()
+
+    run(main())
+
+
+def test_a_store_that_is_open_is_not_opened_twice(run: Run, tmp_path: Path) -> None:
+    async def main() -> None:
+        first, second = broker_node(tmp_path), broker_node(tmp_path)
+        await first.start()
+        with pytest.raises(StoreLocked, match="this very process"):
+            await second.start()
+        assert await second.stop()
+        assert (await ask(first.port, 30, {"topic": "T", "queueId": "0"})).code == SUCCESS
+        assert await first.stop()
+
+    run(main())
+
+
+def test_a_stop_answers_what_it_has_taken(run: Run, tmp_path: Path) -> None:
+    async def main() -> None:
+        node = broker_node(tmp_path)
+        await node.start()
+        client = await RawClient.connect(f"127.0.0.1:{node.port}")
+        await client.send(
+            json_request(310, send_fields(b="T", i=""), b"x", opaque=1)
+        )
+        await client.receive(1)
+        await client.send(pull(1, sysFlag="6", suspendTimeoutMillis="60000", opaque=2))
+        await until(lambda: len(node.broker.held) == 1)
+        begun = time.monotonic()
+        assert await node.stop()
+        assert time.monotonic() - begun < 3
+        (answer,) = await client.receive(1)
+        assert (answer.opaque, answer.code) == (2, 19)
+        assert await client.is_closed()
+        client.close()
+        again = broker_node(tmp_path)
+        assert (await again.start()).clean
+        assert again.broker.store.reads.max_offset("T", 0) == 1
+        assert await again.stop()
+
+    run(main())
+
+
+def test_garbage_closes_one_connection_and_no_other(run: Run, tmp_path: Path) -> None:
+    async def main() -> None:
+        node = broker_node(tmp_path)
+        await node.start()
+        good = await RawClient.connect(f"127.0.0.1:{node.port}")
+        bad = await RawClient.connect(f"127.0.0.1:{node.port}")
+        await good.send(json_request(30, {"topic": "T", "queueId": "0"})[:30])
+        await bad.send(b"\x00\xff\xff\xff\xff\xff\xff\xff garbage")
+        assert await bad.is_closed()
+        await good.send(json_request(30, {"topic": "T", "queueId": "0"})[30:])
+        assert (await good.receive(1))[0].code == SUCCESS
+        good.close()
+        bad.close()
+        assert await node.stop()
+
+    run(main())
+
+
+def test_a_broker_has_a_second_port(run: Run, tmp_path: Path) -> None:
+    async def main() -> None:
+        port = free_port("127.0.0.1")
+        node = broker_node(tmp_path, listenPort=str(port))
+        try:
+            await node.start()
+        except OSError:
+            assert await node.stop()
+            return  # somebody has the port below
+        for one in (port, port - 2):
+            assert (await ask(one, 30, {"topic": "T", "queueId": "0"})).code == SUCCESS
+        assert await node.stop()
+
+    run(main())
+
+
+def test_names_are_taken_for_addresses(run: Run) -> None:
+    async def main() -> None:
+        assert await resolved("10.1.2.3") == "10.1.2.3"
+        assert await resolved("[::1]") == "::1"
+        assert await resolved("localhost") in {"127.0.0.1", "::1"}
+        with pytest.raises(InvalidValue, match="brokerIP1"):
+            await resolved("no such host.invalid")
+
+    run(main())
+
+
+def test_topics_may_not_do_more_than_their_broker(run: Run, tmp_path: Path) -> None:
+    async def main() -> None:
+        node = all_in_one(tmp_path, brokerPermission="4")
+        await node.start()
+        found = await route(node.namesrv, "broker-a")
+        assert [int(one.perm) & 6 for one in found.queues] == [4]
+        assert await node.stop()
+
+    run(main())
+
+
+def test_a_topic_survives_a_broker_that_is_not_stopped(run: Run, tmp_path: Path) -> None:
+    async def main() -> None:
+        node = all_in_one(tmp_path)
+        await node.start()
+        answer = await ask(
+            node.broker.port, 310, {k: str(v) for k, v in send_fields(b="New").items()}, b"x"
+        )
+        assert answer.code == SUCCESS
+        file = tmp_path / "config" / "topics.json"
+        await until(lambda: file.exists() and b'"New"' in file.read_bytes())
+        assert await node.stop()
+
+    run(main())
