@@ -19,7 +19,6 @@ from gantrymq.store.worker import Workers
 from gantrymq.testing.clock import VirtualClock
 from gantrymq.testing.disk import SimulatedFiles
 from gantrymq.testing.workers import StepWorker
-from gantrymq.wire.command import Command
 from gantrymq.wire.frame import FrameParser
 from gantrymq.wire.peer import RawReply
 from support.client_peers import FakePeer
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from gantrymq.kernel.values import Record
+    from gantrymq.wire.command import Command
     from gantrymq.wire.peer import Answer, Pending
 
 SIZES = {"mappedFileSizeCommitLog": "1048576", "mappedFileSizeConsumeQueue": "20000"}
@@ -53,7 +53,7 @@ class ManualLoop:
         """Return a future of this loop."""
         return asyncio.Future(loop=self._as_loop())
 
-    def create_task(self, work: Any) -> asyncio.Future[Any]:
+    def create_task(self, work: Any) -> asyncio.Future[Any]:  # noqa: ANN401
         """Begin a coroutine in the next turn."""
         return asyncio.Task(work, loop=self._as_loop())
 
@@ -86,7 +86,7 @@ class BrokerRig:
         disk: SimulatedFiles | None = None,
         clock: VirtualClock | None = None,
         is_first: bool = True,
-        **settings: Any,
+        **settings: Any,  # noqa: ANN401
     ) -> None:
         self.store_changes = dict(store or {})
         self.changes = settings
@@ -127,9 +127,7 @@ class BrokerRig:
         """Return the broker as the next process finds it: after a kill, unless a disk is given."""
         found = self.disk.kill() if disk is None else disk
         changes = self.store_changes | store
-        return BrokerRig(
-            changes, disk=found, clock=self.clock, is_first=False, **self.changes
-        )
+        return BrokerRig(changes, disk=found, clock=self.clock, is_first=False, **self.changes)
 
     # -- time and work ---------------------------------------------------------------------------
 
@@ -179,10 +177,7 @@ class BrokerRig:
                 break
             position = end
         assert position == len(data), f"{len(data) - position} bytes were not taken"
-        return [
-            self.loop.create_task(one) if iscoroutine(one) else one  # type: ignore[arg-type]
-            for one in pendings
-        ]
+        return [self.loop.create_task(one) if iscoroutine(one) else one for one in pendings]
 
     def ask(self, data: bytes, peer: FakePeer | None = None) -> Command:
         """Return the one answer to bytes that is there without waiting."""
@@ -206,8 +201,8 @@ class BrokerRig:
     def store_some(self, *bodies: bytes, tags: str = "", **fields: object) -> None:
         """Send messages that must be stored, and let them be seen."""
         for body in bodies:
-            text = f"TAGS\x01{tags}" if tags else ""
-            assert self.send(body, **{"i": text} | fields).code == 0
+            given: dict[str, Any] = {"i": f"TAGS\x01{tags}" if tags else ""} | fields
+            assert self.send(body, **given).code == 0
         self.turns()
 
     def bodies(self, topic: str = "T", queue_id: int = 0) -> list[bytes]:
@@ -252,7 +247,9 @@ def commands(pendings: Iterable[Pending]) -> list[Command]:
     """Return the answers as their readers see them; oneway requests have none."""
     found: list[Command] = []
     for pending in pendings:
-        answer = cast("Answer", pending.result() if isinstance(pending, asyncio.Future) else pending)
+        answer = cast(
+            "Answer", pending.result() if isinstance(pending, asyncio.Future) else pending
+        )
         if isinstance(answer, RawReply):
             parser = FrameParser()
             found += parser.feed(b"".join(bytes(part) for part in answer.parts))

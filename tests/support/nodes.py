@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from gantrymq.node.all_in_one import AllInOne
 from gantrymq.node.broker_node import BrokerNode
@@ -29,6 +29,16 @@ SMALL = {
 }
 
 
+made: list[AllInOne | BrokerNode | NamesrvNode] = []
+"""Every node of the test that runs, so that one which fails leaves none behind."""
+Kind = TypeVar("Kind", AllInOne, BrokerNode, NamesrvNode)
+
+
+def _noted(node: Kind) -> Kind:
+    made.append(node)
+    return node
+
+
 def name_server(folder: Path, port: int = 0) -> NamesrvNode:
     """Return a name server that was not started."""
     settings = {
@@ -37,14 +47,14 @@ def name_server(folder: Path, port: int = 0) -> NamesrvNode:
         "kvConfigPath": str(folder / "kvConfig.json"),
         "configStorePath": str(folder / "namesrv.properties"),
     }
-    return NamesrvNode(read_namesrv_settings(settings))
+    return _noted(NamesrvNode(read_namesrv_settings(settings)))
 
 
 def broker_node(folder: Path, *name_servers: str, **settings: str) -> BrokerNode:
     """Return a broker that was not started; `settings` are Apache's."""
     properties = SMALL | {"namesrvAddr": ";".join(name_servers)} | settings
     found = read_broker_config({"storePathRootDir": str(folder)} | properties, folder)
-    return BrokerNode(found.broker, found.store)
+    return _noted(BrokerNode(found.broker, found.store))
 
 
 def all_in_one(folder: Path, **settings: str) -> AllInOne:
@@ -56,7 +66,7 @@ def all_in_one(folder: Path, **settings: str) -> AllInOne:
         "kvConfigPath": str(folder / "kvConfig.json"),
         "configStorePath": str(folder / "namesrv.properties"),
     }
-    return AllInOne(read_namesrv_settings(names), found.broker, found.store)
+    return _noted(AllInOne(read_namesrv_settings(names), found.broker, found.store))
 
 
 async def ask(port: int, code: int, fields: Mapping[str, str], body: bytes = b"") -> Command:

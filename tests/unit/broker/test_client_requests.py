@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SUCCESS, SYSTEM_ERROR, PARSE_FAILED = 0, 1, 23
 
 
-def beat(rig: BrokerRig, peer: FakePeer, *consumers: Any, **more: Any) -> Command:
+def beat(rig: BrokerRig, peer: FakePeer, *consumers: Any, **more: Any) -> Command:  # noqa: ANN401
     body = HEARTBEAT.encode(heartbeat(f"c{peer.number}", *consumers, **more))
     return rig.ask(json_request(34, {}, body), peer)
 
@@ -137,7 +137,7 @@ def test_queues_are_locked_for_one_member() -> None:
     assert lock(41, "c1", *queues) == set(queues), "not refreshed for a minute"
 
 
-def test_two_opinions_in_one_group_are_noticed(caplog: Any) -> None:
+def test_two_opinions_in_one_group_are_noticed(caplog: Any) -> None:  # noqa: ANN401
     rig = BrokerRig()
     beat(rig, FakePeer(1), consumer("G", subscription("T", "A")))
     beat(rig, FakePeer(2), consumer("G", subscription("T", "B")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+
 import pytest
 
 from gantrymq.testing.clock import START_MS
@@ -121,9 +122,9 @@ def test_a_store_that_refuses_is_asked_again(caplog: pytest.LogCaptureFixture) -
     rig.store.writability.forbid("test", "no room")
     rig.settle(1)
     assert progress(rig) == 0
-    assert len(caplog.records) == 1
+    assert caplog.text.count("delay level 1 waits") == 1
     rig.settle(0.5)
-    assert len(caplog.records) == 1, "a pause between two attempts"
+    assert caplog.text.count("delay level 1 waits") == 1, "a pause between two attempts"
     rig.store.writability.allow("test")
     rig.settle(0.6)
     assert rig.bodies() == [b"a", b"b"]
@@ -185,7 +186,7 @@ def test_a_slave_delivers_nothing(caplog: pytest.LogCaptureFixture) -> None:
     assert [one for one in caplog.records if one.levelno >= logging.WARNING] == []
 
 
-# -- a clock that is set -------------------------------------------------------------------------------
+# -- a clock that is set --------------------------------------------------------------------------
 
 
 def delivered_after(rig: BrokerRig, body: bytes, step: float, most: float) -> float:
@@ -206,10 +207,10 @@ def test_a_clock_set_back_makes_nothing_early_and_little_late(back_s: float) -> 
     rig.clock.set_now_ms(rig.clock.now_ms() - round(back_s * 1000))
     delay(rig, b"after", level=2)
     passed = delivered_after(rig, b"before", 0.1, 20)
-    assert 4.0 <= passed + 0.001
+    assert passed + 0.001 >= 4.0
     assert passed <= 10.2, "at most twice the time of its level"
     passed += delivered_after(rig, b"after", 0.1, 20)
-    assert 5.0 <= passed + 0.001
+    assert passed + 0.001 >= 5.0
     assert passed <= 10.2
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +15,8 @@ from gantrymq.testing.clock import VirtualClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import pytest
 
 
 class World:

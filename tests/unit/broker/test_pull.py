@@ -24,12 +24,12 @@ HOLD, SUBSCRIBE, COMMIT = 2, 4, 1
 PARKED = {"sysFlag": HOLD | SUBSCRIBE, "suspendTimeoutMillis": 15_000}
 
 
-def beat(rig: BrokerRig, peer: FakePeer, *consumers: Any) -> None:
+def beat(rig: BrokerRig, peer: FakePeer, *consumers: Any) -> None:  # noqa: ANN401
     body = HEARTBEAT.encode(heartbeat(f"client-{peer.number}", *consumers))
     assert rig.ask(json_request(34, {}, body), peer).code == FOUND
 
 
-def rig_with(**settings: Any) -> BrokerRig:
+def rig_with(**settings: Any) -> BrokerRig:  # noqa: ANN401
     rig = BrokerRig(**settings)
     tables = rig.broker.tables
     tables.topics.put(TopicConfig("WriteOnly", 4, 4, Perm.WRITE))
@@ -86,7 +86,7 @@ def test_subscriptions_come_with_heartbeats() -> None:
     rig.store_some(b"a", tags="A")
     rig.store_some(b"b", tags="B")
     beat(rig, rig.peer, consumer("group", subscription("T", "B", version=5)))
-    by_group = {"sysFlag": "0", "subscription": None}
+    by_group: dict[str, Any] = {"sysFlag": "0", "subscription": None}
     answer = rig.ask(pull(subVersion="5", **by_group))
     assert answer.code == FOUND
     assert len(split_records(answer.body)) == 1
@@ -113,7 +113,7 @@ def test_filters_of_groups_must_be_there_and_new() -> None:
         topic="T", expression="a = 1", version=5, expression_type="SQL92"
     )
     beat(rig, rig.peer, consumer("group", sql))
-    asked = {"sysFlag": "0", "subscription": None}
+    asked: dict[str, Any] = {"sysFlag": "0", "subscription": None}
     rig.store_some(b"one", i="a\x011")
     rig.store_some(b"two", i="a\x012")
     answer = rig.ask(pull(subVersion="5", **asked))
@@ -124,7 +124,7 @@ def test_filters_of_groups_must_be_there_and_new() -> None:
     assert rig.ask(pull(subVersion="5", **asked)).code == FILTER_NOT_EXIST
 
 
-# -- the four codes ------------------------------------------------------------------------------------
+# -- the four codes -------------------------------------------------------------------------------
 
 OFFSETS = {
     "the first": (0, FOUND, 3),
@@ -213,7 +213,7 @@ def test_a_large_answer_is_not_copied() -> None:
     assert [len(one) for one in split_records(asked.answer.body)] == [40_000 + 114] * 3
 
 
-# -- waiting -------------------------------------------------------------------------------------------
+# -- waiting --------------------------------------------------------------------------------------
 
 
 def test_a_pull_waits_and_a_message_wakes_it() -> None:
@@ -270,7 +270,7 @@ def test_a_burst_wakes_a_pull_once_and_it_reads_once(monkeypatch: pytest.MonkeyP
     reads = []
     real = Pulling._read
 
-    def counted(self: Pulling, *arguments: Any, **more: Any) -> None:
+    def counted(self: Pulling, *arguments: Any, **more: Any) -> None:  # noqa: ANN401
         reads.append(arguments)
         real(self, *arguments, **more)
 

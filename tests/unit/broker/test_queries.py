@@ -57,7 +57,7 @@ def test_moments() -> None:
 
 def test_how_far_a_group_is() -> None:
     rig = rig_with()
-    group = {"consumerGroup": "G"}
+    group: dict[str, object] = {"consumerGroup": "G"}
     assert offset(rig, 14, **group) == 0, "a young queue is read from its first message"
     absent = ask(rig, 14, QUEUE | group | {"setZeroIfNotFound": "false"})
     assert absent.code == NOT_FOUND

@@ -19,7 +19,7 @@ SUCCESS, SYSTEM_ERROR, NO_PERMISSION, GROUP_NOT_EXIST = 0, 1, 16, 26
 SCHEDULE = "SCHEDULE_TOPIC_XXXX"
 
 
-def rig_with(**settings: Any) -> BrokerRig:
+def rig_with(**settings: Any) -> BrokerRig:  # noqa: ANN401
     rig = BrokerRig(**settings)
     rig.broker.tables.groups.put(SubscriptionGroup("G", retry_times_max=2))
     rig.store_some(b"poison", i="KEYS\x01k\x02TAGS\x01A", h="5")
@@ -65,7 +65,7 @@ def test_a_level_that_is_given_counts() -> None:
 
 
 @pytest.mark.parametrize("fields", [{"delayLevel": -1}, {"maxReconsumeTimes": 0}])
-def test_straight_to_the_dead_letters(fields: dict[str, object]) -> None:
+def test_straight_to_the_dead_letters(fields: dict[str, Any]) -> None:
     rig = rig_with()
     assert back(rig, **fields).code == SUCCESS
     (dead,) = rig.records("%DLQ%G")
@@ -117,5 +117,3 @@ def test_the_answer_waits_for_the_disk() -> None:
     rig.work("log_flush")
     rig.turns()
     assert asked.answer.code == SUCCESS
-
-

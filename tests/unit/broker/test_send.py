@@ -28,14 +28,14 @@ def properties_of(record: Record) -> dict[str, str]:
     return decode_properties(record.properties)
 
 
-def rig_with(**settings: Any) -> BrokerRig:
+def rig_with(**settings: Any) -> BrokerRig:  # noqa: ANN401
     rig = BrokerRig({"maxMessageSize": str(BODY_MAX)}, **settings)
     rig.broker.tables.topics.put(TopicConfig("ReadOnly", 4, 4, Perm.READ))
     rig.broker.tables.groups.put(SubscriptionGroup("G", retry_times_max=3))
     return rig
 
 
-REFUSED = {
+REFUSED: dict[str, tuple[dict[str, Any], bytes, int, str]] = {
     "topic with a way out": ({"b": "../x"}, b"x", INVALID, "../x"),
     "topic with a control character": ({"b": "a\x07b"}, b"x", INVALID, "topic"),
     "topic without a name": ({"b": " "}, b"x", INVALID, "blank"),
@@ -69,7 +69,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("make", [json_request, binary_request])
 @pytest.mark.parametrize("name", REFUSED)
-def test_refusals_say_why_and_store_nothing(name: str, make: Any) -> None:
+def test_refusals_say_why_and_store_nothing(name: str, make: Any) -> None:  # noqa: ANN401
     fields, body, code, words = REFUSED[name]
     rig = rig_with()
     before = rig.store.log.wrote_offset
@@ -129,7 +129,7 @@ def test_transactions_can_be_refused() -> None:
     assert rig.store.log.wrote_offset == 0
 
 
-# -- where it goes -----------------------------------------------------------------------------------
+# -- where it goes --------------------------------------------------------------------------------
 
 
 def test_an_unknown_topic_is_made_after_the_template() -> None:
@@ -200,7 +200,7 @@ def test_the_clients_own_limit_counts_from_its_version_on() -> None:
     assert len(rig.bodies("%DLQ%G")) == 1
 
 
-# -- what is stored ------------------------------------------------------------------------------------
+# -- what is stored -------------------------------------------------------------------------------
 
 
 def test_a_delayed_message_waits_elsewhere_and_its_answer_names_its_queue() -> None:

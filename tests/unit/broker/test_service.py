@@ -137,9 +137,7 @@ def one_by_one(requests: list[bytes]) -> tuple[list[tuple[object, ...]], list[li
 @given(st.data())
 def test_any_cutting_and_mixing_gives_the_same_answers(data: st.DataObject) -> None:
     kinds = data.draw(st.lists(st.sampled_from((*KINDS, None)), max_size=12))
-    requests = [
-        RESPONSE if kind is None else kind(opaque) for opaque, kind in enumerate(kinds, 1)
-    ]
+    requests = [RESPONSE if kind is None else kind(opaque) for opaque, kind in enumerate(kinds, 1)]
     stream = b"".join(requests)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=6)))
     rig = fresh()

@@ -108,7 +108,7 @@ class OneSlave:
 @EITHER
 def test_a_reply_waits_for_the_slave(way: dict[str, Any]) -> None:
     rig = BrokerRig(SYNC_MASTER)
-    rig.store.replicas = OneSlave()  # type: ignore[assignment]
+    rig.store.replicas = OneSlave()
     there, late = ask(rig, way), ask(rig, way)
     rig.turns()
     assert not there.is_answered

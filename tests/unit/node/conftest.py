@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from gantrymq.transport.loop import uvloop_factory
+from support.nodes import made
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from support.transport import Result, Run
 
 TEST_S_MAX = 30
+STOP_S_MAX = 5
 
 
 @pytest.fixture(params=["asyncio", "uvloop"])
@@ -28,7 +31,15 @@ def run(request: pytest.FixtureRequest) -> Run:
 
     def run_main(main: Coroutine[Any, Any, Result]) -> Result:
         async def bounded() -> Result:
-            return await asyncio.wait_for(main, TEST_S_MAX)
+            made.clear()
+            try:
+                return await asyncio.wait_for(main, TEST_S_MAX)
+            except BaseException:
+                # A loop with live sockets does not close, and the failure would never be seen.
+                for node in made:
+                    with suppress(Exception):
+                        await asyncio.wait_for(node.stop(), STOP_S_MAX)
+                raise
 
         with asyncio.Runner(loop_factory=factory) as runner:
             return runner.run(bounded())

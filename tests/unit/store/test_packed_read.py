@@ -106,7 +106,9 @@ def test_reading_on_and_on_finds_every_message_once(
         assert found.next_offset > offset
         bodies += joined(found)
         offset = found.next_offset
-    every = [record for record in rig.records() if not wanted or tag_of(record.properties) in wanted]
+    every = [
+        record for record in rig.records() if not wanted or tag_of(record.properties) in wanted
+    ]
     seen: list[bytes] = []
     position = 0
     while position < len(bodies):

@@ -1,0 +1,244 @@
+"""`gantrymq server`, `namesrv` and `broker` as an operator runs them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gantrymq.cli import main as cli
+from gantrymq.cli.shards import shard_properties
+from gantrymq.node.config import read_broker_config, read_file
+from support.remoting import RemotingClient
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[3]
+READY_S_MAX = 20
+SMALL = (
+    "mappedFileSizeCommitLog=1048576\nmaxHashSlotNum=1000\nmaxIndexNum=4000\nbrokerIP1=127.0.0.1\n"
+)
+
+APACHES = {
+    "broker.conf": "brokerClusterName = DefaultCluster\nbrokerName = broker-a\nbrokerId = 0\n"
+    "deleteWhen = 04\nfileReservedTime = 48\nbrokerRole = ASYNC_MASTER\n"
+    "flushDiskType = ASYNC_FLUSH\n",
+    "2m-2s-async/broker-b.properties": "brokerClusterName=DefaultCluster\nbrokerName=broker-b\n"
+    "brokerId=0\ndeleteWhen=04\nfileReservedTime=48\nbrokerRole=ASYNC_MASTER\n"
+    "flushDiskType=ASYNC_FLUSH\n",
+    "2m-2s-async/broker-b-s.properties": "brokerClusterName=DefaultCluster\nbrokerName=broker-b\n"
+    "brokerId=1\ndeleteWhen=04\nfileReservedTime=48\nbrokerRole=SLAVE\n"
+    "flushDiskType=ASYNC_FLUSH\n",
+    "2m-2s-sync/broker-a.properties": "# a comment\nbrokerClusterName=DefaultCluster\n"
+    "brokerName=broker-a\nbrokerId=0\ndeleteWhen=04\nfileReservedTime=48\n"
+    "brokerRole=SYNC_MASTER\nflushDiskType=ASYNC_FLUSH\n",
+}
+
+
+class Process:
+    """A command that runs until it is ended."""
+
+    def __init__(self, *arguments: str) -> None:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+        environment.pop("NAMESRV_ADDR", None)
+        self.begun = time.monotonic()
+        self.popen = subprocess.Popen(
+            [sys.executable, "-m", "gantrymq", *arguments],
+            env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def first_line(self) -> str:
+        """Return what it says first; that it is ready, if all is well."""
+        assert self.popen.stdout is not None
+        return self.popen.stdout.readline()
+
+    def end(self, number: int = signal.SIGTERM) -> tuple[int, str, str]:
+        """End it; return exit status, and the rest of what it said."""
+        if self.popen.poll() is None:
+            self.popen.send_signal(number)
+        out, err = self.popen.communicate(timeout=READY_S_MAX)
+        return self.popen.returncode, out, err
+
+
+@pytest.fixture
+def processes() -> Iterator[list[Process]]:
+    """Return a list; whatever is in it at the end is killed."""
+    begun: list[Process] = []
+    yield begun
+    for process in begun:
+        if process.popen.poll() is None:
+            process.popen.kill()
+        process.popen.communicate()
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def server(processes: list[Process], folder: Path, *more: str) -> Process:
+    config = folder / "small.conf"
+    config.write_text(SMALL, encoding="utf-8")
+    process = Process(
+        "server", "--data", str(folder / "data"), "--namesrv-port", "0", "--port", "0",
+        "--bind", "127.0.0.1", "-c", str(config), *more,
+    )  # fmt: skip
+    processes.append(process)
+    return process
+
+
+def broker_port(line: str) -> int:
+    return int(line.split("broker ")[1].split(",", maxsplit=1)[0].rpartition(":")[2])
+
+
+def test_a_server_is_ready_soon_and_stops_when_told(
+    processes: list[Process], tmp_path: Path
+) -> None:
+    process = server(processes, tmp_path)
+    line = process.first_line()
+    seconds = time.monotonic() - process.begun
+    assert "is ready" in line, process.end()
+    assert seconds < READY_S_MAX / 2, "the aim is one second; test machines are busy"
+    with RemotingClient("127.0.0.1", broker_port(line)) as client:
+        assert client.max_offset("T", 0) == 0
+    more = [process.first_line() for _ in range(4)]
+    assert more[0] == "try it:\n"
+    assert "NAMESRV_ADDR=" in more[1]
+    status, _out, err = process.end()
+    assert (status, err) == (0, "")
+    assert not (tmp_path / "data" / "store" / "abort").exists()
+
+
+def test_a_second_server_on_the_same_data_is_refused(
+    processes: list[Process], tmp_path: Path
+) -> None:
+    first = server(processes, tmp_path)
+    assert "is ready" in first.first_line()
+    status, out, err = server(processes, tmp_path).popen.wait(READY_S_MAX), "", ""
+    out, err = processes[1].popen.communicate()
+    assert (status, out) == (1, "")
+    assert len(err.splitlines()) == 1
+    assert str(first.popen.pid) in err, "it names the holder"
+    assert first.end()[0] == 0
+
+
+def test_a_port_in_use_is_one_clear_line(processes: list[Process], tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        port = holder.getsockname()[1]
+        process = server(processes, tmp_path, "--port", str(port))
+        out, err = process.popen.communicate(timeout=READY_S_MAX)
+    assert (process.popen.returncode, out) == (1, "")
+    assert len(err.splitlines()) == 1
+    assert f"127.0.0.1:{port}" in err
+    assert not (tmp_path / "data" / "store" / "abort").exists()
+
+
+def test_a_killed_server_starts_again(processes: list[Process], tmp_path: Path) -> None:
+    first = server(processes, tmp_path)
+    assert "is ready" in first.first_line()
+    assert first.end(signal.SIGKILL)[0] == -signal.SIGKILL
+    second = server(processes, tmp_path)
+    assert "is ready" in second.first_line()
+    assert second.end(signal.SIGINT)[0] == 0
+
+
+def test_a_name_server_alone(processes: list[Process], tmp_path: Path) -> None:
+    config = tmp_path / "namesrv.conf"
+    config.write_text(f"listenPort={free_port()}\nkvConfigPath={tmp_path}/kv.json\n")
+    processes.append(Process("namesrv", "-c", str(config)))
+    assert "is ready" in processes[0].first_line()
+    assert processes[0].end()[0] == 0
+
+
+# -- settings -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", APACHES)
+def test_apaches_own_files_are_taken(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / Path(name).name
+    path.write_text(APACHES[name], encoding="utf-8")
+    assert cli.main(["broker", "-p", "-c", str(path)]) == 0
+    printed = dict(line.split("=", 1) for line in capsys.readouterr().out.splitlines())
+    for line in APACHES[name].splitlines():
+        if not line.startswith("#"):
+            key, value = (part.strip() for part in line.split("="))
+            assert printed[key] == value, key
+    assert len(printed) > 100
+    assert cli.main(["broker", "-m", "-c", str(path)]) == 0
+    changed = dict(line.split("=", 1) for line in capsys.readouterr().out.splitlines())
+    assert 0 < len(changed) < 20
+    assert "brokerName" in changed
+
+
+def test_all_that_is_wrong_is_said_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text("brokerRole=SLAVE\nlistenPort=many\nflushDiskTyp=SYNC_FLUSH\n")
+    assert cli.main(["broker", "-p", "-c", str(path)]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    for words in ("listenPort", "many", "flushDiskTyp", "flushDiskType"):
+        assert words in line
+
+
+def test_a_raft_log_is_refused_with_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text("enableDLegerCommitLog=true\ndLegerGroup=g\ndLegerPeers=n0-a:1\n")
+    assert cli.main(["broker", "-c", str(path)]) == 1
+    assert "DLedger" in capsys.readouterr().err
+
+
+def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["broker", "-c", str(tmp_path / "none.conf")]) == 1
+    assert "none.conf cannot be read" in capsys.readouterr().err
+
+
+def test_the_settings_of_a_name_server_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["namesrv", "-p"]) == 0
+    assert "listenPort=9876" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["server", "namesrv", "broker"])
+def test_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        cli.main([command, "--help"])
+    assert left.value.code == 0
+    out = capsys.readouterr().out
+    assert f"gantrymq {command}" in out
+    assert "exit status" in out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["server", "--port", "x"], ["server", "--port", "65536"], ["broker", "--shards", "0"],
+     ["broker", "--shards", "65"], ["namesrv", "--what"]],
+)  # fmt: skip
+def test_bad_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        cli.main(arguments)
+    assert left.value.code == 2
+    assert "--help" in capsys.readouterr().err
+
+
+def test_shards_share_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text(APACHES["broker.conf"] + f"storePathRootDir={tmp_path}/store\n")
+    properties = read_file(path)
+    found = read_broker_config(properties, tmp_path)
+    shards = [shard_properties(found, properties, number) for number in range(3)]
+    assert [one["brokerName"] for one in shards] == ["broker-a-0", "broker-a-1", "broker-a-2"]
+    for name in ("listenPort", "storePathRootDir"):
+        assert len({one[name] for one in shards}) == 3
+    assert {one["brokerClusterName"] for one in shards} == {"DefaultCluster"}
