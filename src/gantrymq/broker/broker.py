@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
     from gantrymq.broker.admin.configuration import Changed
     from gantrymq.broker.admin.parts import RouteOf
+    from gantrymq.broker.hooks import SendHook
     from gantrymq.broker.settings import BrokerSettings
     from gantrymq.broker.subscriptions import Mismatch
     from gantrymq.clock import Clock
@@ -190,7 +191,7 @@ class Broker:
             is_slave=self.is_slave,
             new_future=new_future,
         )
-        sending = Sending(
+        sending = self._sending = Sending(
             storing, tables.topics, tables.groups, Rewriting(self.timing), settings, clock, pick
         )
         send_back = SendBack(
@@ -309,6 +310,15 @@ class Broker:
                 stored=self.counting.stored,
             )
         )
+
+    def add_send_hook(self, hook: SendHook) -> None:
+        """Let a hook see every send from now on; see `hooks.py`.
+
+        Raises:
+            InvalidValue: there are too many.
+        """
+        self._sending.hooks.add(hook)
+        self.service.uses_lane = False
 
     @property
     def is_slave(self) -> bool:

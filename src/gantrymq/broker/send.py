@@ -10,9 +10,12 @@ Owned by the event loop's task.
 from __future__ import annotations
 
 import logging
+from asyncio import Future
+from inspect import iscoroutine
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from gantrymq.broker.answers import refusal
+from gantrymq.broker.hooks import SendHooks
 from gantrymq.broker.storing import region_fields
 from gantrymq.errors import ContentError, GantryError, InvalidValue
 from gantrymq.model.names import check_topic, dlq_topic, group_of, is_retry_topic, may_send_to
@@ -31,6 +34,7 @@ from gantrymq.wire.response_errors import (
     InvalidParameter,
     MessageIllegal,
     NoPermission,
+    ResponseError,
     SubscriptionGroupNotExist,
     SystemFailure,
     TopicNotExist,
@@ -102,9 +106,29 @@ class Sending:
         self._settings = settings
         self._clock = clock
         self._pick = pick
+        self.hooks = SendHooks()
 
     def send(self, request: SendRequest, body: bytes, peer: Peer) -> Pending:
         """Answer a send, now or when it is as safe as the settings ask."""
+        if self.hooks:
+            return self._shown(request, body, peer)
+        return self._answered(request, body, peer)
+
+    def _shown(self, request: SendRequest, body: bytes, peer: Peer) -> Pending:
+        """Show a send to the hooks before it is stored, and its answer afterwards."""
+        try:
+            context = self.hooks.before(request, peer)
+        except ResponseError as error:
+            reply = refusal(request, error, region_fields(self._settings.now))
+            return None if request.oneway else reply
+        pending = self._answered(request, body, peer)
+        if isinstance(pending, Future):
+            pending.add_done_callback(lambda done: self.hooks.after(context, done.result()))
+        elif not iscoroutine(pending):
+            self.hooks.after(context, pending)  # type: ignore[arg-type]
+        return pending
+
+    def _answered(self, request: SendRequest, body: bytes, peer: Peer) -> Pending:
         try:
             return self._send(request, body, peer)
         except GantryError as error:

@@ -378,9 +378,9 @@ class Kernel(Protocol):
         in the extension ends the walk before it: Python must look. The walk also ends where less
         than a unit is left; before a unit of size <= 0; before a match whose record is not whole
         within `log[log_start:log_end]`; before a record that would bring the bytes above
-        `bytes_max`, unless it is the first; and behind the last of `messages_max` records. Pre-blank
-        units and those that do not match are passed over. Records are copied unseen: whoever wrote
-        the units vouches for them.
+        `bytes_max`, unless it is the first; and behind the last of `messages_max` records.
+        Pre-blank units and those that do not match are passed over. Records are copied unseen:
+        whoever wrote the units vouches for them.
 
         Raises InvalidValue, beside the ranges, for an unknown `log_base`, for bounds below 1, and
         for hashes that are not of 32 bits.

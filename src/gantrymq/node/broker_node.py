@@ -26,8 +26,9 @@ from gantrymq.transport.settings import TransportSettings
 from gantrymq.wire.hosts import encode_host
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from gantrymq.broker.hooks import SendHook
     from gantrymq.broker.settings import BrokerSettings
     from gantrymq.clock import Clock
     from gantrymq.store.recovery import RecoveryReport
@@ -67,8 +68,11 @@ class BrokerNode:
         *,
         tls: ServerTls | None = None,
         clock: Clock | None = None,
+        hooks: Sequence[SendHook] = (),
     ) -> None:
+        """Make a broker; `hooks` see every send (`broker/hooks.py`)."""
         self.settings = completed(settings)
+        self._hooks = tuple(hooks)
         self._store_settings = store_settings
         self._tls = tls
         self._clock = clock or SystemClock()
@@ -136,6 +140,8 @@ class BrokerNode:
         )
         report = broker.open(progress)
         log.info("%s", report)
+        for hook in self._hooks:
+            broker.add_send_hook(hook)
         self._broker = broker
         try:
             await self._listen(broker)

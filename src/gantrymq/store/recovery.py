@@ -13,6 +13,8 @@ stops before it.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gantrymq.kernel import Stop, kernel
@@ -20,7 +22,7 @@ from gantrymq.store.file_queue import drop_unfinished, file_paths
 from gantrymq.store.torn import find_torn, is_half_copied
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Generator, Sequence
     from pathlib import Path
 
     from gantrymq.kernel import Dispatch
@@ -34,6 +36,8 @@ RECORDS_MAX: Final = 16384
 """Records in one call of the kernel: small ones stay in a processor's cache until dispatched."""
 AHEAD_BYTES: Final = 32 << 20
 """What the disk is asked for while what comes before it is looked at."""
+PARALLEL_BYTES_MIN: Final = 8 << 20
+"""Files from this size on are scanned on a thread of their own."""
 WIPE_BYTES: Final = 1 << 20
 """Zeros written at once."""
 
@@ -268,20 +272,43 @@ def _walk_file(
     progress: Callable[[int], None] | None,
 ) -> LogEnd:
     start, buffer = check.start, check.region.buffer
-    position, records, stamp, asked = 0, end.records, end.last_store_timestamp, 0
-    while True:
-        asked = check.ask_ahead(position, asked)
-        scan = check.scan(position)
-        if take is not None and scan.records:
-            take(
-                kernel.dispatch_records(
-                    buffer, position, scan.end, start, False, RECORDS_MAX, delays_ms
+    records, stamp, asked = end.records, end.last_store_timestamp, 0
+    with closing(_scans(check)) as scans:
+        for position, scan in scans:
+            asked = check.ask_ahead(scan.end, asked)
+            if take is not None and scan.records:
+                take(
+                    kernel.dispatch_records(
+                        buffer, position, scan.end, start, False, RECORDS_MAX, delays_ms
+                    )
                 )
-            )
-        position = scan.end
-        records += scan.records
-        stamp = max(stamp, scan.last_store_timestamp)
-        if progress is not None:
-            progress(start + position)
-        if scan.stop is not Stop.LIMIT:
-            return LogEnd(end.began_at, start + position, records, scan.stop, stamp)
+            records += scan.records
+            stamp = max(stamp, scan.last_store_timestamp)
+            if progress is not None:
+                progress(start + scan.end)
+    return LogEnd(end.began_at, start + scan.end, records, scan.stop, stamp)
+
+
+def _scans(check: _Check) -> Generator[tuple[int, Scan], None, None]:
+    """Yield (position, what a scan found there) over a file; a long one's next scan runs ahead.
+
+    Scanning is half of the work, and the kernel does it without the interpreter's lock: a second
+    core takes it.
+    """
+    if check.region.size < PARALLEL_BYTES_MIN:
+        yield from _scans_here(check)
+        return
+    with ThreadPoolExecutor(1, "gantrymq-recovery") as thread:
+        scans = _scans_here(check)
+        ahead = thread.submit(next, scans, None)
+        while (found := ahead.result()) is not None:
+            ahead = thread.submit(next, scans, None)
+            yield found
+
+
+def _scans_here(check: _Check) -> Generator[tuple[int, Scan], None, None]:
+    position, stop = 0, Stop.LIMIT
+    while stop is Stop.LIMIT:
+        scan = check.scan(position)
+        yield position, scan
+        position, stop = scan.end, scan.stop
