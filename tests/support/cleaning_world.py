@@ -73,7 +73,7 @@ class CleaningWorld:
         )
         self._number = 0
         self._log_min = 0
-        self._safe = 0
+        self._safe = self._durable = 0
         self._attempt: tuple[tuple[str, int], bytes] | None = None
         self._start()
 
@@ -116,8 +116,12 @@ class CleaningWorld:
 
     def crash(self) -> None:
         """Cut the power."""
-        self._safe = max(self._safe, self.rig.store.flush.flushed_offset)
+        self._forced(self.rig.store.flush.flushed_offset)
         self._cut_power()
+
+    def _forced(self, offset: int) -> None:
+        """Note that the disk has the log up to an offset: this much survives anything."""
+        self._durable = self._safe = max(self._durable, offset)
 
     def _cut_power(self) -> None:
         self.crashes += 1
@@ -126,9 +130,11 @@ class CleaningWorld:
 
     def kill(self) -> None:
         """End the process; the page cache lives on."""
+        self._forced(self.rig.store.flush.flushed_offset)
         self._safe = max(self._safe, self.rig.store.log.committed_offset)
         self.disk = self.disk.kill()
         self._start()
+        self._forced(self.rig.store.flush.flushed_offset)  # with ASYNC_FLUSH not all of it is
 
     def stop(self) -> None:
         """Close the store and start it again."""
@@ -140,7 +146,7 @@ class CleaningWorld:
             while worker.report_one():
                 pass
         flushed = self.rig.store.log.committed_offset if clean else flushed
-        self._safe = max(self._safe, flushed)
+        self._forced(flushed)
         self.disk = self.disk.kill()
         self._start()
 
@@ -150,7 +156,7 @@ class CleaningWorld:
         try:
             result = step()
         except Halted:
-            self._safe = max(self._safe, flushed)
+            self._forced(flushed)
             self._cut_power()
             return None
         return True if result is None else result

@@ -221,8 +221,10 @@ class MessageStore:
             self._workers.queue_flush,
             Trouble(self._spoiled, self._disk_failed, self._note_space),
         )
-        self.flush.recovered(self.log.wrote_offset)
-        self.gate.flushed(self.log.wrote_offset)
+        # What was not forced by the start, or before it, is forced by the timers.
+        is_forced = report.clean or self._is_sync
+        self.flush.recovered(self.log.wrote_offset if is_forced else report.log_end.began_at)
+        self.gate.flushed(self.flush.flushed_offset)
         self.writability.is_open = True
         if not is_reader:
             self._tail_room.want(*(file.region.path for file in self.log.files[-1:]))
@@ -247,6 +249,7 @@ class MessageStore:
             settings.recovery.checks_crc,
             settings.index.is_safe,
             pid,
+            self._is_sync,
         )
 
     def close(self) -> bool:

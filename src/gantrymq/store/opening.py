@@ -1,8 +1,9 @@
 """Opening a store: what was found on the disk becomes a log, queues and an index that agree.
 
 The order is RocketMQ's: was it stopped cleanly, log files, queues, checkpoint, index, then
-recovery. Afterwards everything that was recovered is on the disk, so that it may be read and
-acknowledged whatever the flush settings say.
+recovery. With SYNC_FLUSH everything that was recovered is on the disk afterwards, so that it may be
+read and acknowledged; with ASYNC_FLUSH it is as safe as what was appended just now, and the timers
+force it.
 
 What is done after a crash beyond what RocketMQ does:
 
@@ -63,6 +64,8 @@ class StoreParts:
     verify_crc: bool
     index_is_safe: bool
     pid: int
+    forces: bool = True
+    """Bring what was recovered to the disk before anybody reads it: SYNC_FLUSH promises that."""
 
 
 def make_directories(files: Files, paths: Iterable[Path]) -> None:
@@ -167,10 +170,15 @@ def _load_log(parts: StoreParts, recovery: LogRecovery, end: LogEnd) -> None:
         writable = not recovery.is_read_only(start)
         file = MappedFile(start, parts.files.open(recovery.path(start), writable=writable))
         file.recovered(min(file.size, max(0, end.offset - start)))
-        if start + file.size > end.began_at:
+        if _forces(parts) and start + file.size > end.began_at:
             _force(parts, file)
         files.append(file)
     parts.log.load(files, end.last_store_timestamp)
+
+
+def _forces(parts: StoreParts) -> bool:
+    """Tell whether a start must force: also if a force had failed, which must be made good."""
+    return parts.forces or is_marked(parts.files, parts.root)
 
 
 def _force(parts: StoreParts, file: MappedFile) -> None:
@@ -208,8 +216,8 @@ def _dispatch_rest(parts: StoreParts, end: LogEnd, *, clean: bool) -> int:
 
 
 def _save_queues(parts: StoreParts) -> None:
-    """Bring what was built to the disk before anybody relies on it."""
-    flush = parts.queues.begin_flush(thorough=True)
+    """Write out what was built, and force it where the log was forced too."""
+    flush = parts.queues.begin_flush(thorough=_forces(parts))
     try:
         flush.perform(parts.files)
     except OSError as error:

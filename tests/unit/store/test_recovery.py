@@ -119,8 +119,16 @@ class TestCrash:
         assert again.put(b"m").queue_offset == 12
         assert again.store.flush.flushed_offset <= again.store.log.wrote_offset
 
-    def test_what_was_recovered_is_on_the_disk(self) -> None:
+    def test_what_was_recovered_is_on_the_disk_with_sync_flush(self) -> None:
+        again = written(*[700] * 12, flushDiskType="SYNC_FLUSH").again()
+        assert first_letters(again.again(again.disk.crash(0.0))) == b"abcdefghijkl"
+
+    def test_with_async_flush_the_timers_force_what_was_recovered(self) -> None:
         again = written(*[700] * 12).again()
+        assert again.store.flush.flushed_offset < again.store.log.wrote_offset
+        again.tick(11)
+        again.settle()
+        assert again.store.flush.flushed_offset == again.store.log.wrote_offset
         assert first_letters(again.again(again.disk.crash(0.0))) == b"abcdefghijkl"
 
     def test_the_walk_begins_where_the_checkpoint_says(self) -> None:
