@@ -14,21 +14,22 @@ stops before it.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
-from typing import TYPE_CHECKING, Final, NamedTuple
+from contextlib import ExitStack, closing
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from gantrymq.kernel import Stop, kernel
+from gantrymq.kernel import Scan, Stop, kernel
 from gantrymq.store.file_queue import drop_unfinished, file_paths
 from gantrymq.store.torn import find_torn, is_half_copied
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Sequence
     from pathlib import Path
 
     from gantrymq.kernel import Dispatch
-    from gantrymq.kernel.values import Scan
     from gantrymq.store.files import Files, Region
     from gantrymq.store.log_directories import LogDirectories
+
+T = TypeVar("T")
 
 CLEAN_FILES: Final = 3
 """Files that are walked after a clean stop that leaves doubts."""
@@ -271,44 +272,59 @@ def _walk_file(
     take: Callable[[Dispatch], None] | None,
     progress: Callable[[int], None] | None,
 ) -> LogEnd:
-    start, buffer = check.start, check.region.buffer
+    """Walk over one file: scan it, make units and keys of what was found, hand them to `take`.
+
+    Of a long file the first two run ahead, on a thread each: the kernel does its work without the
+    interpreter's lock, so that recovery keeps two cores busy.
+    """
     records, stamp, asked = end.records, end.last_store_timestamp, 0
-    with closing(_scans(check)) as scans:
-        for position, scan in scans:
+    scan = Scan(0, 0, Stop.BAD_MAGIC, 0, 0)
+    with ExitStack() as stack:
+        is_long = check.region.size >= PARALLEL_BYTES_MIN
+        chunks = _scanned(check)
+        if is_long:
+            chunks = stack.enter_context(closing(_ahead(chunks)))
+        made = _dispatched(check, chunks, None if take is None else tuple(delays_ms))
+        if is_long:
+            made = stack.enter_context(closing(_ahead(made)))
+        for scan, dispatch in made:
             asked = check.ask_ahead(scan.end, asked)
-            if take is not None and scan.records:
-                take(
-                    kernel.dispatch_records(
-                        buffer, position, scan.end, start, False, RECORDS_MAX, delays_ms
-                    )
-                )
+            if take is not None and dispatch is not None:
+                take(dispatch)
             records += scan.records
             stamp = max(stamp, scan.last_store_timestamp)
             if progress is not None:
-                progress(start + scan.end)
-    return LogEnd(end.began_at, start + scan.end, records, scan.stop, stamp)
+                progress(check.start + scan.end)
+    return LogEnd(end.began_at, check.start + scan.end, records, scan.stop, stamp)
 
 
-def _scans(check: _Check) -> Generator[tuple[int, Scan], None, None]:
-    """Yield (position, what a scan found there) over a file; a long one's next scan runs ahead.
-
-    Scanning is half of the work, and the kernel does it without the interpreter's lock: a second
-    core takes it.
-    """
-    if check.region.size < PARALLEL_BYTES_MIN:
-        yield from _scans_here(check)
-        return
-    with ThreadPoolExecutor(1, "gantrymq-recovery") as thread:
-        scans = _scans_here(check)
-        ahead = thread.submit(next, scans, None)
-        while (found := ahead.result()) is not None:
-            ahead = thread.submit(next, scans, None)
-            yield found
-
-
-def _scans_here(check: _Check) -> Generator[tuple[int, Scan], None, None]:
+def _scanned(check: _Check) -> Generator[tuple[int, Scan], None, None]:
+    """Yield (position, what a scan found from there on) up to the end of the good records."""
     position, stop = 0, Stop.LIMIT
     while stop is Stop.LIMIT:
         scan = check.scan(position)
         yield position, scan
         position, stop = scan.end, scan.stop
+
+
+def _dispatched(
+    check: _Check, chunks: Iterable[tuple[int, Scan]], delays_ms: tuple[int, ...] | None
+) -> Generator[tuple[Scan, Dispatch | None], None, None]:
+    """Yield scans with the units and keys of their records; None where there is nothing to make."""
+    buffer = check.region.buffer
+    for position, scan in chunks:
+        made = None
+        if delays_ms is not None and scan.records:
+            made = kernel.dispatch_records(
+                buffer, position, scan.end, check.start, False, RECORDS_MAX, delays_ms
+            )
+        yield scan, made
+
+
+def _ahead(items: Generator[T, None, None]) -> Generator[T, None, None]:
+    """Yield the same, with the next one being made on a thread meanwhile."""
+    with ThreadPoolExecutor(1, "gantrymq-recovery") as thread:
+        following = thread.submit(next, items, None)
+        while (item := following.result()) is not None:
+            following = thread.submit(next, items, None)
+            yield item
