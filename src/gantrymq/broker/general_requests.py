@@ -79,6 +79,11 @@ def send_request(request: Command) -> SendRequest:
         header = SendMessageRequest.decode(request.fields)
     else:
         header = SendMessageV2Request.decode(request.fields).long_form()
+    return as_send(request, header)
+
+
+def as_send(request: Command, header: SendMessageRequest) -> SendRequest:
+    """Return a send whose header has been read in the form that the kernel decodes others into."""
     return SendRequest(
         code=request.code,
         version=request.version,

@@ -14,10 +14,10 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.broker.answers import answer, refusal
+from gantrymq.broker.general_requests import as_send
 from gantrymq.broker.half import TRANSACTION_BITS
 from gantrymq.broker.storing import region_fields
 from gantrymq.errors import GantryError
-from gantrymq.kernel.values import SendRequest
 from gantrymq.store.status import PutStatus
 from gantrymq.wire.codes import RequestCode, ResponseCode
 from gantrymq.wire.command import Command
@@ -93,7 +93,7 @@ class Replies:
             header = _header(request)
             properties = decode_properties(header.properties or "")
             message = self._sending.message_of(
-                _send_request(request, header), request.body, properties, peer
+                as_send(request, header)._replace(batch=False), request.body, properties, peer
             )
             if self._pushes >= PUSHES_MAX:
                 raise SystemBusy(f"[OVERLOAD]broker busy: {self._pushes} replies wait for askers")
@@ -192,34 +192,6 @@ def _header(request: Command) -> SendMessageRequest:
     if request.code == RequestCode.SEND_REPLY_MESSAGE_V2:
         return SendMessageV2Request.decode(request.fields).long_form()
     return SendMessageRequest.decode(request.fields)
-
-
-def _send_request(request: Command, header: SendMessageRequest) -> SendRequest:
-    """Return a reply in the form that the checks of a send know."""
-    return SendRequest(
-        code=request.code,
-        version=request.version,
-        opaque=request.opaque,
-        oneway=request.is_oneway,
-        serialize_type=request.serialize_type,
-        producer_group=header.producer_group,
-        topic=header.topic,
-        default_topic=header.default_topic,
-        default_topic_queues=header.default_topic_queue_nums,
-        queue_id=header.queue_id,
-        sys_flag=header.sys_flag,
-        born_timestamp=header.born_timestamp,
-        flag=header.flag,
-        properties=(header.properties or "").encode(),
-        reconsume_times=header.reconsume_times or 0,
-        unit_mode=bool(header.unit_mode),
-        max_reconsume_times=header.max_reconsume_times,
-        batch=False,
-        broker_name=header.broker_name,
-        extra_fields=False,
-        body_start=0,
-        body_end=len(request.body),
-    )
 
 
 def _host_text(host: bytes) -> str:

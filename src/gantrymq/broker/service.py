@@ -8,7 +8,7 @@ Owned by the event loop's task.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from gantrymq.kernel.values import Frame
     from gantrymq.store.message_store import MessageStore
     from gantrymq.wire.peer import Answer, Peer, Pending
+
+
+LENGTH_BYTES: Final = 4
+"""In front of a frame: how many bytes follow."""
 
 
 class ConnectionWatch(Protocol):
@@ -163,8 +167,13 @@ class BrokerService:
     ) -> int:
         """Handle frames up to the next one that may be the lane's, or is a response.
 
-        `tried` tells that the lane does not want the first one.
+        `tried` tells that the lane does not want the first one. Then only that one is handled: if
+        the rest were split each time, a buffer full of sends for policy would cost its square.
         """
+        if tried and self.uses_lane:
+            end = min(
+                end, start + LENGTH_BYTES + int.from_bytes(buffer[start : start + LENGTH_BYTES])
+            )
         frames, behind = kernel.split_frames(buffer, start, end, FRAME_BYTES_MAX)
         for number, frame in enumerate(frames):
             request = kernel.decode_request(buffer, frame)

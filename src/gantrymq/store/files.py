@@ -33,13 +33,6 @@ RESIDENT_BYTES_MAX: Final = 1 << 20
 _mincore: Final = ctypes.PyDLL(None).mincore
 _mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p)
 _mincore.restype = ctypes.c_int
-# Unlike the above this one waits, so the interpreter's lock is let go.
-_sync_file_range: Final = getattr(ctypes.CDLL(None, use_errno=True), "sync_file_range", None)
-if _sync_file_range is not None:
-    _sync_file_range.argtypes = (ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint)
-    _sync_file_range.restype = ctypes.c_int
-WRITE_AND_WAIT: Final = 7
-"""SYNC_FILE_RANGE_WAIT_BEFORE, _WRITE and _WAIT_AFTER."""
 
 
 class DiskUsage(NamedTuple):
@@ -76,14 +69,6 @@ class Region(Protocol):
 
     def will_read(self, start: int, end: int) -> None:
         """Say that bytes will be read soon, so that the disk may begin; nobody waits for it."""
-        ...
-
-    def write_back(self, start: int, end: int) -> None:
-        """Bring a range to the disk without forcing it: `sync` has the less to do.
-
-        Raises:
-            OSError: a write failed; this must count as a failed force, for nobody is told again.
-        """
         ...
 
     def close(self) -> None:
@@ -224,14 +209,6 @@ class MappedRegion:
         """Have the kernel read ahead."""
         with suppress(OSError):
             os.posix_fadvise(self._handle, start, end - start, os.POSIX_FADV_WILLNEED)
-
-    def write_back(self, start: int, end: int) -> None:
-        """Write a range back and wait for it (sync_file_range(2)), where the system has that."""
-        if _sync_file_range is None or end <= start:
-            return
-        if _sync_file_range(self._handle, start, end - start, WRITE_AND_WAIT) != 0:
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number), str(self.path))
 
     def close(self) -> None:
         """Give up the mapping and the handle."""

@@ -12,7 +12,7 @@ report, which only comes when the owner has time for it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from gantrymq.store.mapped_file import is_due
 
@@ -24,37 +24,25 @@ if TYPE_CHECKING:
     from gantrymq.store.worker import Worker
 
 
-WRITE_BACK_BYTES_MIN: Final = 1 << 20
-"""A force of more than this writes back all but the tail first. While a page is on its way to the
-disk, an append to it waits; a long force of everything at once holds the last page for long."""
-TAIL_BYTES: Final = 64 << 10
-
-
 class _Force:
     """One job: regions to be forced, and how it went."""
 
-    __slots__ = ("_ranges", "_spoiled", "end", "error", "is_done", "stamp_ms")
+    __slots__ = ("_regions", "_spoiled", "end", "error", "is_done", "stamp_ms")
 
     def __init__(
-        self,
-        end: int,
-        stamp_ms: int,
-        ranges: list[tuple[Region, int, int]],
-        spoiled: Callable[[str], None],
+        self, end: int, stamp_ms: int, regions: list[Region], spoiled: Callable[[str], None]
     ) -> None:
         self.end = end
         self.stamp_ms = stamp_ms
         self.is_done = False
         self.error: Exception = RuntimeError("the worker was stopped before it came to it")
-        self._ranges = ranges
+        self._regions = regions
         self._spoiled = spoiled
 
     def run(self) -> None:
         """Force; runs on the worker."""
         try:
-            for region, begin, stop in self._ranges:
-                if stop - begin > WRITE_BACK_BYTES_MIN:
-                    region.write_back(begin, stop - TAIL_BYTES)
+            for region in self._regions:
                 region.sync()
         except Exception as error:
             self.error = error
@@ -120,9 +108,8 @@ class LogFlush:
     def _next(self) -> _Force:
         # All that is committed now goes with it: the force costs the same.
         end = self._log.committed_offset
-        spans = self._log.spans(self.flushed_offset, end)
-        ranges = [(file.region, begin, stop) for file, begin, stop in spans]
-        return _Force(end, self._log.committed_stamp_ms, ranges, self._spoiled)
+        regions = [file.region for file, _, _ in self._log.spans(self.flushed_offset, end)]
+        return _Force(end, self._log.committed_stamp_ms, regions, self._spoiled)
 
     def _done(self, force: _Force) -> None:
         if self._running is not force:

@@ -51,9 +51,6 @@ class ShadowRegion:
     def will_read(self, start: int, end: int) -> None:
         """Have nothing to prepare."""
 
-    def write_back(self, start: int, end: int) -> None:
-        """Have nothing to write ahead of a force."""
-
     def close(self) -> None:
         """Give up the view; slices that were handed out stay good."""
         with suppress(BufferError):

@@ -83,9 +83,6 @@ class SimulatedRegion:
     def will_read(self, start: int, end: int) -> None:
         """Have nothing to prepare: no test waits for a disk."""
 
-    def write_back(self, start: int, end: int) -> None:
-        """Have nothing to write ahead of a force."""
-
     def close(self) -> None:
         """Give up the mapping; slices that were handed out stay good."""
         self._inode = None

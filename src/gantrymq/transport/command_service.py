@@ -1,8 +1,7 @@
 """A service made of one function: a request as a value goes in, an answer comes out.
 
 It is what a name server needs, and a client for the requests that brokers send. A broker's own
-service has a fast lane in front; it uses `settle` and `answer_error` for the rest, so that there is
-one place that turns an exception into an answer.
+service has a fast lane in front, and its router answers for what fails: it knows no transport.
 """
 
 from __future__ import annotations

@@ -9,11 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gantrymq.errors import ProtocolError
+from gantrymq.kernel import kernel
 from support.broker_rig import BrokerRig, commands, pull
 from support.client_peers import FakePeer
 from support.samples import binary_request, inner_message, json_request, send_fields
 
 if TYPE_CHECKING:
+    from gantrymq.kernel.interface import Buffer
+    from gantrymq.kernel.values import Frame
     from gantrymq.wire.command import Command
     from gantrymq.wire.peer import Pending
 
@@ -214,3 +217,18 @@ def test_sends_to_a_store_that_takes_nothing_are_refused_one_by_one() -> None:
     answers = line.answers()
     assert [one.opaque for one in answers] == list(range(100))
     assert {one.code for one in answers} == {14}
+
+
+def test_a_buffer_full_of_sends_for_policy_is_split_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = BrokerRig()
+    split = kernel.split_frames
+    looked_at: list[int] = []
+
+    def counted(buffer: Buffer, start: int, end: int, most: int) -> tuple[list[Frame], int]:
+        looked_at.append(end - start)
+        return split(buffer, start, end, most)
+
+    monkeypatch.setattr(kernel, "split_frames", counted)
+    sends = b"".join(delayed(opaque) for opaque in range(200))
+    assert len(rig.take(sends)) == 200
+    assert sum(looked_at) == len(sends)
