@@ -8,6 +8,7 @@ our sentence, not with a time-out.
 from __future__ import annotations
 
 import re
+import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pytest
@@ -29,6 +30,7 @@ pytestmark = [
 ]
 
 SIDE_BY_SIDE: Final = 8
+COMMIT_SECONDS_MAX: Final = 60
 SETTINGS: Final = {"brokerName": "broker-a", "brokerClusterName": "DefaultCluster"}
 OFFSET: Final = "org.apache.rocketmq.tools.command.offset"
 UNIQUE: Final = "org.apache.rocketmq.tools.command.message.QueryMsgByUniqueKeySubCommand"
@@ -246,6 +248,14 @@ def try_all(
     return wrong
 
 
+def wait_for_progress(tool: MqAdmin) -> None:
+    """Wait until the consumer has committed: it does so 10 s after its start, not before."""
+    deadline = time.monotonic() + COMMIT_SECONDS_MAX
+    while "AdmTopic" not in tool.one("consumerProgress -g cg_live"):
+        assert time.monotonic() < deadline, "the consumer does not commit"
+        time.sleep(0.5)
+
+
 def test_every_command(apache_version: str, tmp_path: Path) -> None:
     release, work = apache_version, tmp_path / "files"
     work.mkdir()
@@ -269,6 +279,7 @@ def test_every_command(apache_version: str, tmp_path: Path) -> None:
         listed = tool.one("consumerConnection -g cg_live")
         (client,) = re.findall(r"^(\S+@probe-consumer\S*)", listed, re.MULTILINE)
         values |= {"uk": key, "id": offset_id, "client": client}
+        wait_for_progress(tool)
         wrong += try_all(tool, READ, values, release, SIDE_BY_SIDE)
         wrong += try_all(tool, CHANGE, values, release, SIDE_BY_SIDE)
         wrong += try_all(tool, THEN, values, release, SIDE_BY_SIDE)
