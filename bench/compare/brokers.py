@@ -6,13 +6,14 @@ by its own process id when its block ends, whatever happened in it.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from bench.installed import installed_environment
 
 from gantrymq.errors import GantryError
 from gantrymq.wire.headers.send import SendMessageV2Request
@@ -23,12 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from contextlib import AbstractContextManager
 
-ROOT: Final = Path(__file__).parents[2]
 OURS: Final = "gantrymq"
 APACHE: Final = "apache"
 VERSION: Final = "5.5.0"
-JVM: Final = ("-Xms1g", "-Xmx1g")
-"""As it comes, with a heap that two cores and a few GiB of memory can bear."""
 START_SECONDS_MAX: Final = 600
 STOP_SECONDS_MAX: Final = 120
 LOG_LINES_SHOWN: Final = 30
@@ -153,7 +151,9 @@ def _process(
 
 @contextmanager
 def _apache_process(work: Path, settings: Mapping[str, str]) -> Iterator[Process]:
-    with apache.broker(VERSION, work, settings, jvm=JVM, wait_seconds=START_SECONDS_MAX) as broker:
+    with apache.broker(
+        VERSION, work, settings, jvm=apache.AS_SHIPPED, wait_seconds=START_SECONDS_MAX
+    ) as broker:
         yield broker
 
 
@@ -173,7 +173,7 @@ def _our_process(work: Path, settings: Mapping[str, str]) -> Iterator[Process]:
     config = work / f"{port}.conf"
     config.write_text("".join(f"{k}={v}\n" for k, v in properties.items()), encoding="utf-8")
     command = [sys.executable, "-m", "gantrymq", "broker", "-c", str(config)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONUNBUFFERED": "1"}
+    environment = installed_environment() | {"PYTHONUNBUFFERED": "1"}
     environment.pop("NAMESRV_ADDR", None)
     log = work / f"{port}.log"
     with log.open("wb") as output:

@@ -6,6 +6,7 @@ everything runs and no figure means anything.
 
 from __future__ import annotations
 
+import os
 import shutil
 import statistics
 import time
@@ -14,12 +15,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from bench.compare.brokers import OURS, NotMeasured, memory, started
-from bench.compare.load import BATCH, Generator
+from bench.compare.load import BATCH, QUEUES, Generator
 from bench.compare.probe import delivery_ms
 from bench.compare.rows import SINGLE, TOPICS_RATE, Figures
 
 from gantrymq.model.topic import TopicConfig
 from gantrymq.wire.bodies.topic import TOPIC_TABLE, TopicTable
+from support.remoting import RemotingClient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -38,6 +40,7 @@ MEMORY_MESSAGES: Final = 5_000_000
 TOPICS: Final = 10_000
 TOPIC_QUEUES: Final = 4
 MANY: Final = "Many"
+SERVED_SECONDS_MAX: Final = 120
 ROUNDS_MAX: Final = 2000
 """Loads in a row until an amount is reached."""
 
@@ -70,10 +73,11 @@ class Settings:
 
     @contextmanager
     def folder(self, name: str) -> Iterator[Path]:
-        """Give a new directory that is gone afterwards."""
+        """Give a new directory that is gone afterwards, on a disk that has nothing else to do."""
         path = self.directory / name
         shutil.rmtree(path, ignore_errors=True)
         path.mkdir(parents=True)
+        os.sync()
         try:
             yield path
         finally:
@@ -108,10 +112,29 @@ def loads(settings: Settings, maker: str) -> Figures:
             settings, found, lambda: generator.send("Batch", 8, 8, 128, run_s, batch=BATCH)
         )
         found["batches_32"] = _rate(runs)
-        fill(generator, "Pull", settings.amount(PULLED, 20_000), 128, settings)
+        sent = fill(generator, "Pull", settings.amount(PULLED, 20_000), 128, settings)
+        _wait_until_served(port, "Pull", sent)
+        generator.pull("Pull", BATCH, settings.seconds(60))  # warms it up
         runs = _repeat(settings, found, lambda: generator.pull("Pull", BATCH, settings.seconds(60)))
         found["pull_32"] = _rate(runs)
         return found | _delivery(settings, port)
+
+
+def _wait_until_served(port: int, topic: str, messages: int) -> None:
+    """Wait for consume queues that are built behind the log, as Apache's are.
+
+    Raises:
+        NotMeasured: they do not get there.
+    """
+    deadline = time.monotonic() + SERVED_SECONDS_MAX
+    with RemotingClient("127.0.0.1", port) as client:
+        while True:
+            found = sum(client.max_offset(topic, number) for number in range(QUEUES))
+            if found >= messages:
+                return
+            if time.monotonic() > deadline:
+                raise NotMeasured(f"{found} of {messages} messages can be read")
+            time.sleep(0.1)
 
 
 def _delivery(settings: Settings, port: int) -> Figures:

@@ -17,7 +17,8 @@ import time
 from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).parents[2]
+from bench.installed import ROOT, installed_environment
+
 WRITE_SECONDS_MAX: Final = 1800
 OPEN_SECONDS_MAX: Final = 600
 BUFFERS: Final = 64
@@ -96,16 +97,11 @@ def _command(*arguments: object) -> list[str]:
     return [sys.executable, "-m", "bench.store.child", *map(str, arguments)]
 
 
-def _environment() -> dict[str, str]:
-    places = [str(ROOT), str(ROOT / "src")]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
-
-
 def write_and_be_killed(scale: float, root: Path, log_bytes: int, body_bytes: int) -> int:
     """Leave a store behind that nobody closed; return its number of messages."""
     command = _command("write", scale, root, log_bytes, body_bytes)
     with subprocess.Popen(  # noqa: S603  (this very module)
-        command, cwd=ROOT, env=_environment(), stdout=subprocess.PIPE, text=True
+        command, cwd=ROOT, env=installed_environment(ROOT), stdout=subprocess.PIPE, text=True
     ) as process:
         try:
             if process.stdout is None:
@@ -124,7 +120,7 @@ def open_elsewhere(scale: float, root: Path, topics: int = 0, queues: int = 0) -
     with subprocess.Popen(  # noqa: S603  (this very module)
         _command("open", scale, root, topics, queues),
         cwd=ROOT,
-        env=_environment(),
+        env=installed_environment(ROOT),
         stdout=subprocess.PIPE,
         text=True,
     ) as process:
