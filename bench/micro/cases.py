@@ -206,6 +206,15 @@ def encode_replies(kernel: Kernel) -> Work:
     return Work(run, 2)
 
 
+def split_send_replies(kernel: Kernel) -> Work:
+    """Read the answers to sends that a client got in one read."""
+    answer = kernel.encode_send_reply(
+        1, 1, 407, 1, 2, b"7F00000100002A9F00000000000003E8", b"DefaultRegion", True
+    )
+    data = answer * COUNT
+    return Work(lambda: kernel.split_send_replies(data, 0, len(data), FRAME_BYTES_MAX, 0), COUNT)
+
+
 def hashes(kernel: Kernel) -> Work:
     """CRC of a body, and the hash of a key."""
     body, key = bytes(128), b"TopicTest#7F00000100002A139A55000000000001"
@@ -235,6 +244,6 @@ CASES: dict[str, Case] = {
         append_json, append_binary, append_batch, split_frames, decode_request_json,
         decode_request_binary, encode_record, dispatch, scan_without_crc, scan_with_crc,
         columns_default, columns_narrow, match_tags, scan_units, insert_keys, find_record,
-        decode_record, encode_replies, hashes, touch_pages, find_torn,
+        decode_record, encode_replies, split_send_replies, hashes, touch_pages, find_torn,
     )
 }  # fmt: skip

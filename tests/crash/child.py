@@ -119,9 +119,9 @@ def watch_regions(killer: Killer) -> None:
     """Make forcing a mapped file a point; it is the one operation that is not asked of `Files`."""
     force = MappedRegion.sync
 
-    def sync(region: MappedRegion) -> None:
+    def sync(region: MappedRegion, start: int = 0, end: int | None = None) -> None:
         killer.pass_by("force begins")
-        force(region)
+        force(region, start, end)
         killer.pass_by("force ended")
 
     MappedRegion.sync = sync  # type: ignore[assignment, method-assign]

@@ -16,7 +16,7 @@ from gantrymq.testing.disk import Names
 from support.store_script import run_seed
 from support.store_world import Counts, Shape, World
 
-SEEDS = 560
+SEEDS = 576
 CHUNKS = 8
 CRASHES_AT_LEAST = 2000
 REPLAY = (

@@ -5,12 +5,14 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from gantrymq.kernel import PRE_BLANK_SIZE, QueueRun, QueueUnit
+from gantrymq.broker.filter.choice import TagChoice
+from gantrymq.kernel import PRE_BLANK_SIZE, QueueRun, QueueUnit, kernel
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from gantrymq.store.consume_queue import ConsumeQueue
+    from gantrymq.store.queue_table import QueueTable
 
 UNIT = struct.Struct(">qiq")
 BLANK = UNIT.pack(0, PRE_BLANK_SIZE, 0)
@@ -33,6 +35,22 @@ def log_offsets(queue: ConsumeQueue) -> list[int | None]:
     raw = queue.read(queue.min_offset, 10**6)
     units = [QueueUnit(*parts) for parts in UNIT.iter_unpack(raw)]
     return [None if each.size == PRE_BLANK_SIZE else each.log_offset for each in units]
+
+
+def drop_table_files_before(table: QueueTable, log_min_offset: int) -> list[Path]:
+    """Let all queues follow, as a cleaner does; return the files."""
+    paths: list[Path] = []
+    for queue in table.behind_log(log_min_offset):
+        search = table.search(queue, log_min_offset)
+        if expired := table.expire(queue, search, search.find()):
+            table.drop(expired)
+            paths += expired.paths
+    return paths
+
+
+def tag_filter(*tags: str) -> TagChoice:
+    """Return what lets messages through that have one of some tags."""
+    return TagChoice(frozenset(kernel.string_hash(tag.encode()) for tag in tags), None)
 
 
 def drop_files_before(queue: ConsumeQueue, log_min_offset: int) -> list[Path]:

@@ -8,6 +8,7 @@ joins the parts, lowest first, into one extension module, so that the C compiler
     frames                        where frames begin and end
     json, headers, requests       the four hot requests from either header codec
     replies                       their replies
+    send_replies                  the replies to sends, as a client gets them
     records                       stored messages: encode, decode, walk
     pages, torn                   pages of mapped files, touched; records torn by a power cut
     properties, hashing, queue_runs, dispatch, tags, index
@@ -44,6 +45,7 @@ from gantrymq.kernel.values import (
     QueueUnit,
     Record,
     Scan,
+    SendAnswer,
     SendRequest,
     SendRun,
     Stop,
@@ -66,6 +68,7 @@ include "native/json.pxi"
 include "native/headers.pxi"
 include "native/requests.pxi"
 include "native/replies.pxi"
+include "native/send_replies.pxi"
 include "native/records.pxi"
 include "native/pages.pxi"
 include "native/torn.pxi"

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         QueueUnit,
         Record,
         Scan,
+        SendAnswer,
         SendRequest,
         SendRun,
     )
@@ -91,6 +92,13 @@ class SendLane(Protocol):
         policy_names: Sequence[bytes],
         refuses_extra_fields: bool = False,
     ) -> None: ...
+
+    def limit_bodies(self, body_bytes_max: int) -> None:
+        """Take other sizes of bodies from now on; longer ones are left to policy.
+
+        Raises InvalidValue if it is not positive.
+        """
+        ...
 
     def open_topic(self, topic: bytes, next_offsets: Sequence[int]) -> None:
         """Take ordinary sends for `topic`; queue i gets `next_offsets[i]` next. Replaces what was
@@ -178,6 +186,25 @@ class Kernel(Protocol):
         batch to False. Required of a pull: consumerGroup, topic, queueId, queueOffset, maxMsgNums,
         sysFlag, commitOffset, suspendTimeoutMillis, subVersion; optional: subscription,
         expressionType, maxMsgBytes, bname. Text fields may be empty.
+        """
+        ...
+
+    def split_send_replies(
+        self, buffer: Buffer, start: int, end: int, frame_bytes_max: int, opaque_min: int
+    ) -> tuple[list[SendAnswer], int]:
+        """Return the plain answers to sends at the front of a range, and the position behind them.
+
+        For a client: a producer gets many of them in one read. The walk ends before the first frame
+        that is anything else, or not complete, or no frame; nothing is raised for its bytes.
+
+        Plain is a frame without a body whose header says code 0, flag 1, an opaque of at least
+        `opaque_min` (below are those of whoever wants all of the answer), and has the ext fields
+        msgId, queueId and queueOffset, if it likes transactionId, MSG_REGION and TRACE_ON, none of
+        them twice and no others. Their values are printable ASCII without quotes and backslashes,
+        and not empty; the numbers parse as Java's. A binary header has no remark. A JSON header has
+        no blanks and no escapes; beside `extFields` it has the integers code, flag, opaque, of 32
+        bits, and if it likes an integer `version` and texts `language` and
+        `serializeTypeCurrentRPC`, none of them twice.
         """
         ...
 

@@ -122,6 +122,20 @@ class PullRequest(NamedTuple):
     extra_fields: bool
 
 
+class SendAnswer(NamedTuple):
+    """A broker's plain answer to a send: stored, and where."""
+
+    opaque: int
+    queue_id: int
+    queue_offset: int
+    message_id: str
+    """Offset message id; those of a batch joined by commas."""
+    transaction_id: str | None
+    region: str | None
+    trace_on: bool
+    """False only where the broker says so."""
+
+
 class Record(NamedTuple):
     """A stored message. The CRC, the total size and the magic follow from these."""
 

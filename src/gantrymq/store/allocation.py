@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from gantrymq.store.files import Files, Region
     from gantrymq.store.log_directories import LogDirectories
+    from gantrymq.store.tail_pages import TailPages
     from gantrymq.store.transient_pool import TransientPool
     from gantrymq.store.worker import Worker
 
@@ -58,8 +59,12 @@ class LogFiles:
         *,
         warm_step: int | None = None,
         pool: TransientPool | None = None,
+        pages: TailPages | None = None,
     ) -> None:
-        """With `warm_step` new files are touched, and forced after every so many bytes."""
+        """With `warm_step` new files are touched, and forced after every so many bytes.
+
+        `pages` has the pages of the last one touched in front of the tail.
+        """
         self.file_bytes = file_bytes
         self.avoid: frozenset[Path] = frozenset()
         """Directories that are nearly full; a cleaner looks at the disks and says so."""
@@ -68,6 +73,7 @@ class LogFiles:
         self._worker = worker
         self._warm_step = warm_step
         self._pool = pool
+        self._pages = pages
         self._ahead: tuple[int, Future[Region]] | None = None
         self._late: Future[Region] | None = None
         """A file that was waited for in vain."""
@@ -82,6 +88,18 @@ class LogFiles:
         """Begin to make the file that begins at `start`, unless one is begun already."""
         if self._ahead is None:
             self._ahead = start, self._begin(start)
+
+    def advanced(self, tail: MappedFile) -> None:
+        """Note how far the last file is written; called after every append."""
+        if self._pages is not None and tail.start + tail.wrote >= self._pages.due:
+            self._pages.follow(tail, self._made_ahead)
+
+    def _made_ahead(self) -> Region | None:
+        """Return the next file if it is there already."""
+        making = None if self._ahead is None else self._ahead[1]
+        if making is None or not making.done() or making.exception() is not None:
+            return None
+        return making.result()
 
     def _begin(self, start: int) -> Future[Region]:
         path = self.path(start)

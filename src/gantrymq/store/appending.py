@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gantrymq.store.commit_log import CommitLog
     from gantrymq.store.page_cache import PageCacheWatch
     from gantrymq.store.put import Writability
+    from gantrymq.store.put_timing import PutTiming
     from gantrymq.store.queue_offsets import QueueOffsets
 
 
@@ -45,14 +46,21 @@ class Appender:
         offsets: QueueOffsets,
         writability: Writability,
         page_cache: PageCacheWatch,
+        timing: PutTiming,
         rules: PutRules,
     ) -> None:
         self._log = log
         self._offsets = offsets
         self._writability = writability
         self._page_cache = page_cache
+        self._timing = timing
         self._rules = rules
-        self._check = MessageCheck(rules.body_bytes_max)
+        self.check = MessageCheck(rules.body_bytes_max)
+
+    def limit_bodies(self, body_bytes_max: int) -> None:
+        """Take other sizes of bodies from now on."""
+        self.check.body_bytes_max = body_bytes_max
+        self._log.limit_bodies(body_bytes_max)
 
     def append_sends(self, buffer: Buffer, start: int, end: int, born_host: bytes) -> SendRun:
         """Store the ordinary sends at the front of a receive buffer; see `MessageStore`."""
@@ -61,11 +69,15 @@ class Appender:
             raise StoreNotWritable(reason)
         if self._page_cache.is_busy:
             raise StoreBusy("the page cache is busy; send to another broker, or later")
-        self._page_cache.begin()
+        watch = self._page_cache
+        watch.begin()
         try:
-            return self._log.append_sends(buffer, start, end, born_host)
+            run = self._log.append_sends(buffer, start, end, born_host)
         finally:
-            self._page_cache.end()
+            took = watch.end()
+        if run.requests:
+            self._timing.appended(run.requests, watch.began, took)
+        return run
 
     def append_replica(self, log_offset: int, data: Buffer) -> None:
         """Store bytes of a master's log; see `MessageStore`."""
@@ -76,16 +88,20 @@ class Appender:
 
     def put(self, messages: Sequence[NewMessage]) -> Stored:
         """Store messages of one topic and queue, one behind the other; all of them or none."""
+        watch = self._page_cache
         if self._writability.reason is not None:
-            return Stored(PutStatus.SERVICE_NOT_AVAILABLE)
-        if self._page_cache.is_busy:
-            return Stored(PutStatus.OS_PAGE_CACHE_BUSY)
-        kept = as_stored(messages, self._rules.delay_levels)
-        self._page_cache.begin()
-        try:
-            return self._append(kept)
-        finally:
-            self._page_cache.end()
+            stored, took = Stored(PutStatus.SERVICE_NOT_AVAILABLE), 0.0
+        elif watch.is_busy:
+            stored, took = Stored(PutStatus.OS_PAGE_CACHE_BUSY), 0.0
+        else:
+            kept = as_stored(messages, self._rules.delay_levels)
+            watch.begin()
+            try:
+                stored = self._append(kept)
+            finally:
+                took = watch.end()
+        self._timing.put(stored, watch.began, took)
+        return stored
 
     def _append(self, kept: Sequence[NewMessage]) -> Stored:
         first, counted = kept[0], kept[0].is_counted
@@ -95,7 +111,7 @@ class Appender:
                 as_record(message, offset + index * counted, self._rules.store_host)
                 for index, message in enumerate(kept)
             ]
-            status = check_all(self._check, records)
+            status = check_all(self.check, records)
             if status is not PutStatus.PUT_OK:
                 return Stored(status)
             appended = self._log.append(records)

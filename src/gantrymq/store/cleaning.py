@@ -21,7 +21,9 @@ next one, so that what is left never has a gap. A log file goes only after
 
 If the queues cannot be saved because the disk is full to the last byte, only files that were saved
 before can go. **A removal goes first, forgetting follows**: a file whose removal failed is still
-there for its readers, and is decided again after redeleteHangedFileInterval. A file that went while
+there for its readers, and is decided again after redeleteHangedFileInterval. Only on a disk that is
+mounted for reading it is left behind (`log_directories.py`), or nothing behind it could ever go. A
+file that went while
 somebody reads it stays mapped as long as there are slices of it.
 
 Everything is removed by the worker that writes queues out: what a flush is writing is not removed
@@ -32,25 +34,29 @@ Owned by one task.
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.store.disk import DiskGuard, DiskLevel, full_logs, level, measure
 from gantrymq.store.errors import StoreDamaged
+from gantrymq.store.log_directories import leave_behind
 from gantrymq.store.queue_files import remove_all
 from gantrymq.store.retention import DeletionOrder, LogFileAge, decide, local_hour
 from gantrymq.store.stepping import Pause, Stepper
 from gantrymq.store.topic_cleaning import CleanedParts, TopicCleaner
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from gantrymq.store.consume_queue import ConsumeQueue
     from gantrymq.store.disk import DiskUse
+    from gantrymq.store.files import Files
     from gantrymq.store.mapped_file import MappedFile
     from gantrymq.store.queue_expiry import QueueBegin, QueueSearch
-    from gantrymq.store.settings import StoreSettings
+    from gantrymq.store.settings import PathSettings, StoreSettings
     from gantrymq.store.stepping import Procedure
     from gantrymq.store.worker import Worker
 
@@ -58,6 +64,8 @@ __all__ = ["CleanedParts", "Removed", "StoreCleaner"]
 
 NO_ROOM: Final = "disk space"
 """What `Writability` knows the cleaner's refusal by."""
+READ_ONLY: Final = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
+"""How a disk says that nothing can be removed from it."""
 QUEUES_AT_ONCE: Final = 64
 """Queues that are searched in one job."""
 SAVE_POLL_S: Final = 0.1
@@ -94,19 +102,34 @@ class StoreCleaner:
         self._queues_follow = 0
         """Log offset of the log's first byte when all queues last began there."""
         self._retry_at = 0.0
+        self._is_looking = False
+        self._is_stopped = False
 
     # -- the disks -------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Look at the disks: stop writes if one is full, and let them go on."""
-        use = self._measure()
+        """Look at the disks: stop writes if one is full, and let them go on.
+
+        The worker looks, as a disk may take its time; one look at a time.
+        """
+        if not self._is_looking and not self._is_stopped:
+            self._is_looking = True
+            self._worker.submit(self._look(), self._checked, self._not_checked)
+
+    def _checked(self, use: DiskUse) -> None:
+        self._is_looking = False
         self._guard.checked(use, self.settings.disk)
         self._tell(use)
 
-    def _measure(self) -> DiskUse:
+    def _not_checked(self, error: Exception) -> None:
+        self._is_looking = False
+        self._note_failure(error)
+
+    def _look(self) -> Callable[[], DiskUse]:
+        """Return a call that measures the disks; it may be made on a thread."""
         paths = self.settings.paths
         written = [path for path in paths.commit_log if path not in paths.read_only_commit_log]
-        return measure(self._parts.files, written, paths.consume_queue)
+        return partial(measure, self._parts.files, written, paths.consume_queue)
 
     def _tell(self, use: DiskUse) -> None:
         why = self._guard.why()
@@ -124,14 +147,8 @@ class StoreCleaner:
 
     def clean(self) -> None:
         """Look at the disks, decide what goes, and begin to remove it."""
-        use = self._measure()
-        self._guard.cleaned(use, self.settings.disk)
-        self._tell(use)
-        if self._stepper.is_busy or self._parts.saver() is None:
-            return
-        if self._parts.clock.monotonic() >= self._retry_at:
-            self.topics.retry()
-            self._stepper.begin(self._run(level(use, self.settings.disk)), self._ended)
+        if not self._stepper.is_busy and not self._is_stopped:
+            self._stepper.begin(self._run(), self._ended)
 
     def tick(self, now: float) -> float | None:
         """Go on with what was begun; return when to be called again, None if nothing was."""
@@ -143,12 +160,11 @@ class StoreCleaner:
 
     def stop(self) -> None:
         """Begin nothing more, for the store is being closed."""
+        self._is_stopped = True
         self._stepper.stop()
 
     def _ended(self, error: Exception | None) -> None:
-        if error is None:
-            self.last_error = None
-        else:
+        if error is not None:
             self._note_failure(error)
 
     def _note_failure(self, error: Exception) -> None:
@@ -158,20 +174,28 @@ class StoreCleaner:
 
     # -- what goes -------------------------------------------------------------------------------
 
-    def _run(self, disk_level: DiskLevel) -> Procedure:
-        yield from self._remove_log_files(disk_level)
+    def _run(self) -> Procedure:
+        use: DiskUse = yield self._look()
+        self._guard.cleaned(use, self.settings.disk)
+        self._tell(use)
+        if self._parts.saver() is None or self._parts.clock.monotonic() < self._retry_at:
+            return
+        self.topics.retry()
+        yield from self._remove_log_files(level(use, self.settings.disk))
         log_min = self._parts.log.min_offset
         if log_min > self._queues_follow:
             yield from self._move_queues(log_min)
             self._queues_follow = log_min
         yield from self._remove_index_files(log_min)
         yield from self.topics.hide_expired()
+        self.last_error = None
 
     def _remove_log_files(self, disk_level: DiskLevel) -> Procedure:
         parts, retention = self._parts, self.settings.retention
+        ages: list[LogFileAge] = yield self._ages()
         now_ms = parts.clock.now_ms()
         decided = decide(
-            self._ages(),
+            ages,
             now_ms,
             local_hour(now_ms),
             disk_level,
@@ -184,22 +208,18 @@ class StoreCleaner:
             yield from self._save_queues(file)
             if file.start != expired.start or not self._may_go(file):
                 return
-            yield partial(remove_all, parts.files, [file.region.path])
+            yield partial(_remove_log_file, parts.files, self.settings.paths, file)
             parts.log.drop_first()
             self.removed.log_files += 1
             yield file.close  # on the worker: to unmap a large file takes its time
             yield Pause(retention.log_pause_ms / 1000)
 
-    def _ages(self) -> list[LogFileAge]:
+    def _ages(self) -> Callable[[], list[LogFileAge]]:
         # No more of them than can go now, and the one behind them.
         some = self._parts.log.files[: self.settings.retention.files_per_run_max + 1]
-        return [LogFileAge(file.start, self._modified_ms(file), file.size) for file in some]
-
-    def _modified_ms(self, file: MappedFile) -> int:
-        try:
-            return self._parts.files.modified_ms(file.region.path)
-        except FileNotFoundError:
-            return 0  # its name is gone already, and that could not be forced
+        return partial(
+            _ages, self._parts.files, [(file.start, file.region.path, file.size) for file in some]
+        )
 
     def _save_queues(self, file: MappedFile) -> Procedure:
         """Have the queues forced that know of a file's messages, if that was not done yet."""
@@ -249,6 +269,29 @@ class StoreCleaner:
             index.forget(file)
             self.removed.index_files += 1
             yield file.close
+
+
+def _remove_log_file(files: Files, paths: PathSettings, file: MappedFile) -> None:
+    """Remove a log file, or leave it behind where nothing can be removed; runs on the worker."""
+    path = file.region.path
+    try:
+        remove_all(files, [path])
+    except OSError as error:
+        if error.errno not in READ_ONLY or path.parent not in paths.read_only_commit_log:
+            raise
+        leave_behind(files, paths.root, file.start + file.size)
+
+
+def _ages(files: Files, some: Sequence[tuple[int, Path, int]]) -> list[LogFileAge]:
+    """Return how old files are; runs on the worker."""
+    return [LogFileAge(start, _modified_ms(files, path), size) for start, path, size in some]
+
+
+def _modified_ms(files: Files, path: Path) -> int:
+    try:
+        return files.modified_ms(path)
+    except FileNotFoundError:
+        return 0  # its name is gone already, and that could not be forced
 
 
 def _find_all(searches: Sequence[QueueSearch]) -> list[QueueBegin | None]:

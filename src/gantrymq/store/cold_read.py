@@ -14,6 +14,9 @@ is sent, and the send would wait for the disk. It costs a copy of at most a batc
 is small (maxTransferBytesOnMessageInDisk). Files are read by their path, so a file that is deleted
 meanwhile is like one deleted before: its messages are passed over.
 
+**Units of a queue** that are not in memory are read by the worker first, and the owner asks again
+when they are there.
+
 **A filter that looks into messages** asks for the same bytes by the same way, so it never waits on
 the owner's thread either. After `LOOKS_MAX` messages that did not come to a batch it is sent to the
 worker even if all is hot, for it may take long; there it ends after SCAN_READ_BYTES_MAX, with what
@@ -34,13 +37,22 @@ from typing import TYPE_CHECKING, Final
 
 from gantrymq.kernel import PRE_BLANK_SIZE, UNIT_BYTES
 from gantrymq.store.errors import StoreDamaged
-from gantrymq.store.get import EnoughRead, Found, NotNow, Question, collect, units_of
+from gantrymq.store.get import (
+    EnoughRead,
+    Found,
+    NotNow,
+    Question,
+    collect,
+    units_of,
+    units_scanned,
+)
 from gantrymq.store.status import GetStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from gantrymq.clock import Clock
     from gantrymq.store.commit_log import CommitLog
     from gantrymq.store.consume_queue import ConsumeQueue
     from gantrymq.store.files import Files
@@ -164,13 +176,14 @@ class ColdLog:
 class _Job:
     """One reader that waits for the worker."""
 
-    __slots__ = ("answer_bytes", "done", "otherwise", "result")
+    __slots__ = ("answer_bytes", "began", "done", "otherwise", "result")
 
     def __init__(self, done: Callable[[Found], None], otherwise: Found, answer_bytes: int) -> None:
         self.done = done
         self.otherwise = otherwise
         self.answer_bytes = answer_bytes
         self.result: Found | None = None
+        self.began = 0.0
 
 
 class ColdReads:
@@ -182,11 +195,16 @@ class ColdReads:
         reader: QueueReader,
         files: Files,
         worker: Worker,
+        clock: Clock,
+        took: Callable[[float], None],
     ) -> None:
+        """Tell `took` how many seconds a reader waited for the worker."""
         self._log = log
         self._reader = reader
         self._files = files
         self._worker = worker
+        self._clock = clock
+        self._took = took
         self.tail_bytes = TAIL_BYTES
         self._jobs: dict[_Job, None] = {}
         self._answer_bytes = 0
@@ -206,7 +224,45 @@ class ColdReads:
         done: Callable[[Found], None],
     ) -> None:
         """Call `done` with messages from `offset` on: now, or from the worker's report."""
-        asked = self._reader.ask(queue, offset, count_max, choose)
+        try:
+            asked = self._reader.ask(queue, offset, count_max, choose, waits=queue is None)
+        except NotNow:
+            if queue is not None:
+                self._begin_units(queue, offset, count_max, choose, done)
+            return
+        self._begin_records(asked, done)
+
+    def _begin_units(
+        self,
+        queue: ConsumeQueue,
+        offset: int,
+        count_max: int,
+        choose: Filter | None,
+        done: Callable[[Found], None],
+    ) -> None:
+        """Have the units of a queue read, and go on with them."""
+        otherwise = _come_again(offset, queue.min_offset, queue.max_offset)
+        job = _Job(done, otherwise, 0)
+        if not self._enter(job):
+            return
+
+        def are_read(_: object) -> None:
+            if not self._leave(job):
+                return
+            try:
+                # If they are gone from memory already, the owner waits this once.
+                asked = self._reader.ask(queue, offset, count_max, choose)
+            except (OSError, StoreDamaged) as error:
+                asked = _failed(otherwise, error)
+            self._begin_records(asked, done)
+
+        self._worker.submit(
+            queue.later(offset, units_scanned(count_max)),
+            are_read,
+            lambda error: self._answer(job, _failed(job.otherwise, error)),
+        )
+
+    def _begin_records(self, asked: Found | Question, done: Callable[[Found], None]) -> None:
         if isinstance(asked, Found):
             done(asked)
             return
@@ -221,19 +277,10 @@ class ColdReads:
             done(found)
 
     def _begin_cold(self, asked: Question, done: Callable[[Found], None]) -> None:
-        job = _Job(done, _come_again(asked), self._answer_bound(asked))
-        trouble = ""
-        if self._is_closed:
-            trouble = "the store is closed"
-        elif len(self._jobs) >= JOBS_MAX:
-            trouble = f"{len(self._jobs)} reads wait for the disk already"
-        elif self._jobs and self._answer_bytes + job.answer_bytes > ANSWER_BYTES_MAX:
-            trouble = f"reads with {self._answer_bytes} bytes wait for the disk already"
-        if trouble:
-            done(job.otherwise._replace(trouble=trouble))
+        otherwise = _come_again(asked.offset, asked.min_offset, asked.max_offset)
+        job = _Job(done, otherwise, self._answer_bound(asked))
+        if not self._enter(job):
             return
-        self._jobs[job] = None
-        self._answer_bytes += job.answer_bytes
         log = ColdLog(
             self._files, self._paths(asked), self._log.file_bytes, self._log.committed_offset
         )
@@ -242,6 +289,32 @@ class ColdReads:
             lambda _: self._answer(job, job.result or job.otherwise),
             lambda error: self._answer(job, _failed(job.otherwise, error)),
         )
+
+    def _enter(self, job: _Job) -> bool:
+        """Count a job that is to wait for the worker; answer it if too many do."""
+        trouble = ""
+        if self._is_closed:
+            trouble = "the store is closed"
+        elif len(self._jobs) >= JOBS_MAX:
+            trouble = f"{len(self._jobs)} reads wait for the disk already"
+        elif self._jobs and self._answer_bytes + job.answer_bytes > ANSWER_BYTES_MAX:
+            trouble = f"reads with {self._answer_bytes} bytes wait for the disk already"
+        if trouble:
+            job.done(job.otherwise._replace(trouble=trouble))
+            return False
+        self._jobs[job] = None
+        self._answer_bytes += job.answer_bytes
+        job.began = self._clock.monotonic()
+        return True
+
+    def _leave(self, job: _Job) -> bool:
+        """Count a job no more; False if `close` was first."""
+        if job not in self._jobs:
+            return False
+        del self._jobs[job]
+        self._answer_bytes -= job.answer_bytes
+        self._took(self._clock.monotonic() - job.began)
+        return True
 
     def _answer_bound(self, asked: Question) -> int:
         """Return what an answer may have: a full batch, or the one message that is longer."""
@@ -274,11 +347,8 @@ class ColdReads:
         job.result = found._replace(records=records)
 
     def _answer(self, job: _Job, found: Found) -> None:
-        if job not in self._jobs:
-            return  # `close` was first
-        del self._jobs[job]
-        self._answer_bytes -= job.answer_bytes
-        job.done(found)
+        if self._leave(job):
+            job.done(found)
 
     def close(self) -> None:
         """Stop the worker, and answer everybody who waits for it."""
@@ -302,16 +372,9 @@ def _rest(asked: Question, next_offset: int) -> Question:
     return asked._replace(units=asked.units[begin:end], offset=next_offset)
 
 
-def _come_again(asked: Question) -> Found:
-    return Found(
-        GetStatus.NO_MATCHED_MESSAGE,
-        asked.offset,
-        asked.min_offset,
-        asked.max_offset,
-        [],
-        from_slave=True,
-    )
+def _come_again(offset: int, least: int, most: int) -> Found:
+    return Found(GetStatus.NO_MATCHED_MESSAGE, offset, least, most, [], from_slave=True)
 
 
 def _failed(otherwise: Found, error: Exception) -> Found:
-    return otherwise._replace(trouble=f"reading the commit log failed: {error}")
+    return otherwise._replace(trouble=f"reading the store failed: {error}")

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gantrymq.errors import InvalidValue
 from gantrymq.kernel import BLANK_BYTES_MIN, LaneStop, Record, SendRun, kernel
 from gantrymq.store.allocation import FileNotMade
-from gantrymq.store.mapped_file import is_due
+from gantrymq.store.mapped_file import PAGE_BYTES, is_due
 from gantrymq.store.torn import check_never_torn
 
 if TYPE_CHECKING:
@@ -82,6 +82,16 @@ class CommitLog:
         return self._files[-1].start + self._files[-1].committed if self._files else 0
 
     @property
+    def committed_pages_offset(self) -> int:
+        """Return the same without the page of the tail, which is still being written to."""
+        if not self._files:
+            return 0
+        tail = self._files[-1]
+        if tail.committed == tail.size:
+            return tail.start + tail.size
+        return tail.start + tail.committed // PAGE_BYTES * PAGE_BYTES
+
+    @property
     def committed_stamp_ms(self) -> int:
         """Return a store timestamp that no record behind `committed_offset` is older than."""
         if self._files and self._files[-1].is_buffered:
@@ -115,6 +125,10 @@ class CommitLog:
             start = stop
 
     # -- appending ------------------------------------------------------------------------------
+
+    def limit_bodies(self, body_bytes_max: int) -> None:
+        """Let the lane take other sizes of bodies from now on."""
+        self._lane.limit_bodies(body_bytes_max)
 
     def append_sends(self, buffer: Buffer, start: int, end: int, born_host: bytes) -> SendRun:
         """Store the ordinary sends at the front of a receive buffer; see `SendLane.append`.
@@ -239,6 +253,7 @@ class CommitLog:
     def _advance(self, tail: MappedFile, position: int) -> None:
         """Note what was appended; from the middle of a file on, the next one is wanted."""
         tail.advance(position)
+        self._log_files.advanced(tail)
         if not self._is_prepared:
             self.prepare()
 

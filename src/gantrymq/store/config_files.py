@@ -60,15 +60,18 @@ def load(files: Files, path: Path, parse: Callable[[bytes], T]) -> Loaded[T] | N
             with nothing if there is no backup; topics and offsets are worth a question.
     """
     trouble: str | None = None
+    passed_over: str | None = None
     for candidate in (path, _beside(path, ".bak")):
         if not files.exists(candidate):
+            passed_over = f"{candidate} is missing"
             continue
         content = files.read(candidate)
         if not content.strip(b"\0 \t\r\n"):
             # Zeros are what a power cut makes of a file whose length was kept and content was not.
+            passed_over = f"{candidate} is empty"
             continue
         try:
-            return Loaded(parse(content), candidate, trouble)
+            return Loaded(parse(content), candidate, trouble or passed_over)
         except GantryError as error:
             trouble = f"{candidate}: {error}"
     if trouble is not None:

@@ -103,6 +103,11 @@ class ConsumeQueue:
         return self._bytes.restarts
 
     @property
+    def waiting_bytes(self) -> int:
+        """Return how much is in memory only."""
+        return self._bytes.waiting_bytes
+
+    @property
     def is_pending(self) -> bool:
         """Tell whether there is anything to write out."""
         return self._bytes.is_pending
@@ -112,6 +117,17 @@ class ConsumeQueue:
         if offset < self.min_offset:
             return b""
         return self._bytes.read(offset * UNIT_BYTES, units_max * UNIT_BYTES)
+
+    def read_now(self, offset: int, units_max: int) -> bytes | None:
+        """Return what `read` returns, or None if that would wait for the disk."""
+        if offset < self.min_offset:
+            return b""
+        return self._bytes.read_now(offset * UNIT_BYTES, units_max * UNIT_BYTES)
+
+    def later(self, offset: int, units_max: int) -> Callable[[], object]:
+        """Return a call that brings units into memory; it may be made on a thread."""
+        view = self._bytes.view()
+        return lambda: view.read(offset * UNIT_BYTES, units_max * UNIT_BYTES)
 
     def unit(self, offset: int) -> QueueUnit | None:
         """Return the unit of an offset, or None if out of range."""

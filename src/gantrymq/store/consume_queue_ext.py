@@ -101,6 +101,11 @@ class ConsumeQueueExt:
     # -- writing out -----------------------------------------------------------------------------
 
     @property
+    def waiting_bytes(self) -> int:
+        """Return how much is in memory only."""
+        return self._bytes.waiting_bytes
+
+    @property
     def is_pending(self) -> bool:
         """Tell whether there is anything to write out."""
         return self._bytes.is_pending

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from gantrymq.store.errors import StoreDamaged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
     from pathlib import Path
 
     from gantrymq.store.files import Files
@@ -34,7 +34,12 @@ def file_starts(files: Files, directory: Path, file_bytes: int) -> list[int]:
     return list(file_paths(files, (directory,), file_bytes))
 
 
-def file_paths(files: Files, directories: Iterable[Path], file_bytes: int) -> dict[int, Path]:
+def file_paths(
+    files: Files,
+    directories: Iterable[Path],
+    file_bytes: int,
+    left_out: Container[Path] = (),
+) -> dict[int, Path]:
     """Return the files of some directories by where they begin, in order, after a look at each.
 
     A last file of length 0 is the trace of a crash while it was being made, and is left out; the
@@ -44,7 +49,7 @@ def file_paths(files: Files, directories: Iterable[Path], file_bytes: int) -> di
         StoreDamaged: a name that is not an offset, a length other than `file_bytes`, two files of
             one name, a gap.
     """
-    found = _found(files, directories)
+    found = [one for one in _found(files, directories) if one[1] / one[0] not in left_out]
     paths: dict[int, Path] = {}
     for number, (name, directory) in enumerate(found, 1):
         path = directory / name

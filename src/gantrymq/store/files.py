@@ -6,7 +6,7 @@ forced, tears writes and fails on command; so nothing else in `gantrymq.store` c
 Two shapes of file:
 
 - a `Region` is mapped and of fixed size: commit log and index files. It is written through its
-  buffer and forced as a whole;
+  buffer and forced as a whole or in part;
 - everything else is read and written by position, opened for each call: a broker may have more
   consume queues than a process may have open files, and opening costs a few microseconds.
 
@@ -33,6 +33,11 @@ RESIDENT_BYTES_MAX: Final = 1 << 20
 _mincore: Final = ctypes.PyDLL(None).mincore
 _mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p)
 _mincore.restype = ctypes.c_int
+# CDLL, which gives the interpreter away: this is the call that waits for the disk.
+_msync: Final = ctypes.CDLL(None, use_errno=True).msync
+_msync.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+_msync.restype = ctypes.c_int
+_MS_SYNC: Final = 4
 
 
 class DiskUsage(NamedTuple):
@@ -56,8 +61,11 @@ class Region(Protocol):
     size: int
     buffer: memoryview
 
-    def sync(self) -> None:
-        """Force what was written to the disk; OSError means that it may not be there."""
+    def sync(self, start: int = 0, end: int | None = None) -> None:
+        """Force what was written to the disk; OSError means that it may not be there.
+
+        With a range at least that; the pages in front of the tail would have to be written often.
+        """
         ...
 
     def resident_end(self, start: int, end: int) -> int:
@@ -131,6 +139,10 @@ class Files(Protocol):
         """Return at most `count` bytes from a position."""
         ...
 
+    def read_now(self, path: Path, position: int, count: int) -> bytes | None:
+        """Return `count` bytes from a position if they are in memory; None if one had to wait."""
+        ...
+
     def write_at(self, path: Path, position: int, data: bytes, size: int) -> None:
         """Write at a position; a file that does not exist is made with `size` zeros first."""
         ...
@@ -182,11 +194,18 @@ class MappedRegion:
         # 0 where the address cannot be had: nobody knows what is in memory of a read-only map.
         self._address = ctypes.addressof(ctypes.c_char.from_buffer(self._map)) if writable else 0
 
-    def sync(self) -> None:
+    def sync(self, start: int = 0, end: int | None = None) -> None:
         """Force what was written; on Linux this covers what was written through the map."""
         if self._handle < 0:
             raise OSError(errno.EBADF, "the region is closed", str(self.path))
-        os.fdatasync(self._handle)
+        if end is None or self._address == 0:
+            os.fdatasync(self._handle)
+            return
+        page = start - start % mmap.PAGESIZE
+        with memoryview(self._map):  # nobody unmaps it meanwhile
+            if _msync(self._address + page, end - page, _MS_SYNC) != 0:
+                number = ctypes.get_errno()
+                raise OSError(number, os.strerror(number), str(self.path))
 
     def resident_end(self, start: int, end: int) -> int:
         """Ask the kernel which pages of the map it has (mincore(2)); about 3 microseconds.
@@ -324,6 +343,23 @@ class OsFiles:
             return os.pread(handle, count, position)
         finally:
             os.close(handle)
+
+    def read_now(self, path: Path, position: int, count: int) -> bytes | None:
+        """Read without waiting (preadv2(2)); where that cannot be asked for, it may wait."""
+        data = bytearray(count)
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            if os.preadv(handle, [data], position, os.RWF_NOWAIT) == count:
+                return bytes(data)
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            if error.errno != errno.EOPNOTSUPP:
+                raise
+            return os.pread(handle, count, position)
+        finally:
+            os.close(handle)
+        return None  # a part of them, or the file is shorter: whoever waits will see
 
     def write_at(self, path: Path, position: int, data: bytes, size: int) -> None:
         """Write at a position; a file that does not exist is made with `size` bytes of zeros."""

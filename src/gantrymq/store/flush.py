@@ -25,25 +25,29 @@ if TYPE_CHECKING:
 
 
 class _Force:
-    """One job: regions to be forced, and how it went."""
+    """One job: ranges of regions to be forced, and how it went."""
 
-    __slots__ = ("_regions", "_spoiled", "end", "error", "is_done", "stamp_ms")
+    __slots__ = ("_ranges", "_spoiled", "end", "error", "is_done", "stamp_ms")
 
     def __init__(
-        self, end: int, stamp_ms: int, regions: list[Region], spoiled: Callable[[str], None]
+        self,
+        end: int,
+        stamp_ms: int,
+        ranges: list[tuple[Region, int, int]],
+        spoiled: Callable[[str], None],
     ) -> None:
         self.end = end
         self.stamp_ms = stamp_ms
         self.is_done = False
         self.error: Exception = RuntimeError("the worker was stopped before it came to it")
-        self._regions = regions
+        self._ranges = ranges
         self._spoiled = spoiled
 
     def run(self) -> None:
         """Force; runs on the worker."""
         try:
-            for region in self._regions:
-                region.sync()
+            for region, start, stop in self._ranges:
+                region.sync(start, stop)
         except Exception as error:
             self.error = error
             self._spoiled(f"forcing the log failed before offset {self.end}: {error}")
@@ -75,6 +79,9 @@ class LogFlush:
         self._running: _Force | None = None
         self._is_closed = False
         self._failure: str | None = None
+        self._seen = (0, 0)
+        """Of the last job: where the log ended when it was made, and `committed_stamp_ms` then."""
+        self._stamp_ms = 0
         self.flushed_offset = 0
         self.syncs = 0
 
@@ -98,18 +105,34 @@ class LogFlush:
             )
 
     def want_pages(self, least_pages: int) -> None:
-        """See to it that what is committed is forced, if so many pages have begun since."""
+        """See to it that what is committed is forced, if so many pages have begun since.
+
+        The page of the tail is left alone, unless that number is 0.
+        """
         file = self._log.file_at(self.flushed_offset)
         if file is not None and is_due(
             file.committed, self.flushed_offset - file.start, file.size, least_pages
         ):
-            self.want(self._log.committed_offset)
+            log = self._log
+            self.want(log.committed_pages_offset if least_pages else log.committed_offset)
 
     def _next(self) -> _Force:
-        # All that is committed now goes with it: the force costs the same.
-        end = self._log.committed_offset
-        regions = [file.region for file, _, _ in self._log.spans(self.flushed_offset, end)]
-        return _Force(end, self._log.committed_stamp_ms, regions, self._spoiled)
+        """Make a job of all that is committed: the force costs the same.
+
+        But for the page of the tail, if nobody wants that: the next append would wait for it.
+        """
+        committed, stamp_ms = self._log.committed_offset, self._log.committed_stamp_ms
+        end = self._log.committed_pages_offset
+        if self._target > end:
+            end, self._stamp_ms = committed, stamp_ms
+        elif self._seen[0] <= end:
+            self._stamp_ms = self._seen[1]
+        self._seen = committed, stamp_ms
+        ranges = [
+            (file.region, start, stop)
+            for file, start, stop in self._log.spans(self.flushed_offset, end)
+        ]
+        return _Force(end, self._stamp_ms, ranges, self._spoiled)
 
     def _done(self, force: _Force) -> None:
         if self._running is not force:
@@ -135,6 +158,7 @@ class LogFlush:
         if self._running is not None:
             self._settle(self._running)
         if self._failure is None and self._log.committed_offset > self.flushed_offset:
+            self._target = self._log.committed_offset
             force = self._running = self._next()
             try:
                 force.run()

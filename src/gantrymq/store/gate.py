@@ -6,11 +6,15 @@ everyone behind it, in order: that is all there is to group commit. What is not 
 leaves with the status of the side that was late; after a failed flush everyone leaves with
 UNKNOWN_ERROR and the gate stays shut: a disk that has once lost a write is not asked again.
 
+A reply that fails on its way out is that reply's misfortune: it is said in the log, and those
+behind it go.
+
 Owned by one task. It has no clock of its own: `expire` is called with the time.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gantrymq.store.settings import FlushSettings, ReplicationSettings
+
+log = logging.getLogger(__name__)
 
 NOT_NEEDED: Final = -1
 """An offset that is always behind."""
@@ -52,18 +58,18 @@ class _Side:
     def reach(self, offset: int) -> None:
         self.reached = max(self.reached, offset)
         while self._waiting and self._waiting[0][0] <= self.reached:
-            _settle(self._waiting.popleft()[2], PutStatus.PUT_OK)
+            _let_go(self._waiting.popleft()[2], PutStatus.PUT_OK)
 
     def expire(self, now: float) -> None:
         while self._waiting and self._waiting[0][1] <= now:
-            _settle(self._waiting.popleft()[2], self._late)
+            _let_go(self._waiting.popleft()[2], self._late)
 
     def next_deadline(self) -> float | None:
         return self._waiting[0][1] if self._waiting else None
 
     def shut(self) -> None:
         while self._waiting:
-            _settle(self._waiting.popleft()[2], PutStatus.UNKNOWN_ERROR)
+            _let_go(self._waiting.popleft()[2], PutStatus.UNKNOWN_ERROR)
 
 
 _WEIGHT: Final = {
@@ -82,6 +88,14 @@ def _settle(waiter: _Waiter, status: PutStatus) -> None:
     waiter.missing -= 1
     if waiter.missing == 0:
         waiter.let_out(waiter.status)
+
+
+def _let_go(waiter: _Waiter, status: PutStatus) -> None:
+    """Settle one of many: whatever becomes of it, the others are not to wait for it."""
+    try:
+        _settle(waiter, status)
+    except Exception:
+        log.exception("an answer to a send could not be made")
 
 
 class DurabilityGate:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from gantrymq.kernel import PRE_BLANK_SIZE, UNIT_BYTES, QueueUnit, kernel
+from gantrymq.kernel import PRE_BLANK_SIZE, UNIT_BYTES, QueueUnit
 from gantrymq.store.status import GetStatus
 
 if TYPE_CHECKING:
@@ -153,9 +153,19 @@ class QueueReader:
         return asked if isinstance(asked, Found) else collect(self._log, self.limits, asked)
 
     def ask(
-        self, queue: ConsumeQueue | None, offset: int, count_max: int, choose: Filter | None
+        self,
+        queue: ConsumeQueue | None,
+        offset: int,
+        count_max: int,
+        choose: Filter | None,
+        *,
+        waits: bool = True,
     ) -> Found | Question:
-        """Return what there is to look at, or the answer if there is nothing."""
+        """Return what there is to look at, or the answer if there is nothing.
+
+        Raises:
+            NotNow: the queue's units are not in memory, and this is not to wait for them.
+        """
         if queue is None:
             # An empty queue to whoever asks: Apache makes one when it looks for it.
             return self._corrected(Found(GetStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0, []), offset)
@@ -163,8 +173,10 @@ class QueueReader:
         outside = _outside(offset, least, most)
         if outside is not None:
             return self._corrected(outside, offset)
-        scan_bytes = min(max(SCAN_BYTES_MIN, count_max * UNIT_BYTES), SCAN_BYTES_MAX)
-        units = queue.read(offset, scan_bytes // UNIT_BYTES)
+        count = units_scanned(count_max)
+        units = queue.read(offset, count) if waits else queue.read_now(offset, count)
+        if units is None:
+            raise NotNow
         if not units:
             behind = queue.next_file_offset(offset)
             return self._corrected(
@@ -234,6 +246,11 @@ def collect(log: LogView, limits: TransferLimits, asked: Question) -> Found:
         batch.last_log_offset > 0 and behind > limits.hot_bytes > 0,
         behind,
     )
+
+
+def units_scanned(count_max: int) -> int:
+    """Return how many units one read looks at."""
+    return min(max(SCAN_BYTES_MIN, count_max * UNIT_BYTES), SCAN_BYTES_MAX) // UNIT_BYTES
 
 
 def _outside(offset: int, least: int, most: int) -> Found | None:
@@ -309,21 +326,3 @@ class _Batch:
 def units_of(raw: bytes) -> Iterator[QueueUnit]:
     """Go over the units of consume queue bytes, pre-blank ones included."""
     return map(QueueUnit._make, _UNIT.iter_unpack(raw[: len(raw) - len(raw) % UNIT_BYTES]))
-
-
-class TagFilter:
-    """Lets messages through whose tag has one of some hashes; the client compares the text."""
-
-    __slots__ = ("_hashes",)
-
-    def __init__(self, tags: frozenset[bytes]) -> None:
-        self._hashes = frozenset(kernel.string_hash(tag) for tag in tags)
-
-    def by_unit(self, unit: QueueUnit) -> bool:
-        """Compare the low 32 bits of the tags code."""
-        low = unit.tags_code & 0xFFFFFFFF
-        return (low - (1 << 32) if low >= 1 << 31 else low) in self._hashes
-
-    def by_record(self, record: memoryview) -> bool:
-        """Have nothing to add to the hash."""
-        return record is not None

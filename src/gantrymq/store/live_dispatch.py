@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gantrymq.store.commit_log import CommitLog
     from gantrymq.store.dispatch import Dispatcher
     from gantrymq.store.put import Writability
+    from gantrymq.store.queue_backlog import QueueBacklog
 
 
 class LiveDispatch:
@@ -31,6 +32,7 @@ class LiveDispatch:
         dispatcher: Dispatcher,
         log: CommitLog,
         writability: Writability,
+        backlog: QueueBacklog,
         failed: Callable[[str], None],
         soon: Callable[[Callable[[], None]], object] | None,
     ) -> None:
@@ -38,6 +40,7 @@ class LiveDispatch:
         self._dispatcher = dispatcher
         self._log = log
         self._writability = writability
+        self._backlog = backlog
         self._failed = failed
         self._soon = soon
         self._is_due = False
@@ -73,3 +76,9 @@ class LiveDispatch:
         else:
             self._log.stamp_from(self._dispatcher.last_store_timestamp)
             self._writability.allow("dispatch")
+        if self._dispatcher.offset >= self._backlog.look_at:
+            self._backlog.look(self._dispatcher.offset)
+
+    def saved(self) -> None:
+        """Note that queues were saved: there may be room in memory again."""
+        self._backlog.look(self._dispatcher.offset)

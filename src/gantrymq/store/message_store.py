@@ -23,8 +23,9 @@ from gantrymq.store.commit_log import CommitLog
 from gantrymq.store.dispatch import Dispatcher
 from gantrymq.store.failed_disk import leave_mark
 from gantrymq.store.flush import LogFlush
-from gantrymq.store.gate import NOT_NEEDED, DurabilityGate
+from gantrymq.store.gate import DurabilityGate
 from gantrymq.store.get import Filter, Found, limits_of
+from gantrymq.store.holding import Holding, waits, waits_for_disk
 from gantrymq.store.identity import Identity, send_lane
 from gantrymq.store.index import Index
 from gantrymq.store.live_dispatch import LiveDispatch
@@ -33,13 +34,17 @@ from gantrymq.store.opening import StoreParts, make_directories, open_parts
 from gantrymq.store.page_cache import PageCacheWatch
 from gantrymq.store.process_lock import ProcessLock, mark_stopped
 from gantrymq.store.put import NewMessage, Stored, Writability
+from gantrymq.store.put_timing import PutTiming
+from gantrymq.store.queue_backlog import QueueBacklog
 from gantrymq.store.queue_offsets import QueueOffsets
 from gantrymq.store.queue_saving import QueueSaver, SavedParts, Trouble
 from gantrymq.store.queue_table import QueueTable
 from gantrymq.store.reading import StoreReading, reading_of
 from gantrymq.store.replicas import NoReplicas, Replicas
-from gantrymq.store.settings import BrokerRole, FlushDiskType
+from gantrymq.store.settings import BrokerRole
+from gantrymq.store.statistics import StoreStatistics
 from gantrymq.store.status import PutStatus
+from gantrymq.store.tail_pages import TailPages
 from gantrymq.store.tail_room import TailRoom
 from gantrymq.store.transient_pool import pool_of
 from gantrymq.store.worker import Workers
@@ -87,17 +92,18 @@ class MessageStore:
         self._root: Path = settings.paths.root
         self._lock: ProcessLock | None = None
         self._saver: QueueSaver | None = None
-        self._is_sync = settings.flush.disk_type is FlushDiskType.SYNC_FLUSH
-        role = settings.replication.role
-        self._is_sync_master = role is BrokerRole.SYNC_MASTER
+        self._is_sync = waits_for_disk(settings)
         self.replicas: Replicas = NoReplicas()
         self.writability = Writability()
-        self.writability.is_slave = role is BrokerRole.SLAVE
+        self.writability.is_slave = settings.replication.role is BrokerRole.SLAVE
         self._tail_room = TailRoom(files, self.writability)
         self.page_cache = PageCacheWatch(clock, settings.put.busy_ms)
         self.gate = DurabilityGate(
             settings.flush.sync_timeout_ms / 1000, settings.replication.slave_timeout_ms / 1000
         )
+        self.statistics = StoreStatistics(clock)
+        timing = PutTiming(self.statistics, clock, waits=waits(settings))
+        self._holding = Holding(settings, self.gate, clock, timing, lambda: self.replicas)
         lane = send_lane(identity, settings.put.body_bytes_max)
         sizes = settings.files
         self.pool = pool_of(settings)
@@ -108,13 +114,11 @@ class MessageStore:
             workers.allocation,
             warm_step=settings.warm_up.step_bytes,
             pool=self.pool,
+            pages=TailPages(workers.tail_pages, clock),
         )
         self.log = CommitLog(self.log_files, lane, clock)
         self.queues = QueueTable(
-            self._root,
-            sizes.consume_queue_bytes,
-            files,
-            sizes.consume_queue_ext_bytes if sizes.consume_queue_ext_enabled else None,
+            self._root, sizes.consume_queue_bytes, files, sizes.ext_bytes, self.log.read
         )
         index = settings.index
         self.index = (
@@ -125,24 +129,29 @@ class MessageStore:
         self._dispatcher = Dispatcher(
             self.log, self.queues, self.index, settings.schedule.delays_ms, arrived
         )
+        self.backlog = QueueBacklog(
+            self.queues, self.writability, lambda: self.flush_queues(thorough=False)
+        )
         self._dispatch = LiveDispatch(
-            self._dispatcher, self.log, self.writability, self._disk_failed, soon
+            self._dispatcher, self.log, self.writability, self.backlog, self._disk_failed, soon
         )
         self.flush = LogFlush(
             self.log, workers.log_flush, self._flushed, self._disk_failed, self._spoiled
         )
         self.offsets = QueueOffsets(lane, self.queues)
-        self._appender = self._make_appender(identity)
+        self._appender = self._make_appender(identity, timing)
+        self.check = self._appender.check
         self.reads = self._make_reads(memory_bytes)
         self.cleaner = StoreCleaner(settings, self._cleaned_parts(), workers.queue_flush)
 
-    def _make_appender(self, identity: Identity) -> Appender:
+    def _make_appender(self, identity: Identity, timing: PutTiming) -> Appender:
         settings = self._settings
         return Appender(
             self.log,
             self.offsets,
             self.writability,
             self.page_cache,
+            timing,
             PutRules(
                 settings.put.body_bytes_max,
                 len(settings.schedule.delays_ms),
@@ -161,6 +170,7 @@ class MessageStore:
             self._workers.cold_read,
             limits_of(transfer, memory_bytes),
             self._clock,
+            self.statistics.get_took,
             corrects=not self.writability.is_slave or transfer.checks_offset_in_slave,
         )
 
@@ -221,9 +231,11 @@ class MessageStore:
             self._workers.queue_flush,
             Trouble(self._spoiled, self._disk_failed, self._note_space),
         )
+        self.queues.serve()
         # What was not forced by the start, or before it, is forced by the timers.
         is_forced = report.clean or self._is_sync
         self.flush.recovered(self.log.wrote_offset if is_forced else report.log_end.began_at)
+        self._saver.saved_offset = min(self._dispatcher.offset, self.flush.flushed_offset)
         self.gate.flushed(self.flush.flushed_offset)
         self.writability.is_open = True
         if not is_reader:
@@ -269,6 +281,7 @@ class MessageStore:
             clean = self._finish(saver)
             self.log_files.close()
             self._workers.allocation.close()
+            self._workers.tail_pages.close()
             if clean:
                 mark_stopped(self._files, self._root)
         except OSError as error:
@@ -377,25 +390,12 @@ class MessageStore:
         Without `waits` (WAIT=false) it is called at once; the log is forced all the same. A
         SYNC_MASTER also waits for a slave (`gate.replicated`) if `replicas` has one to wait for.
         """
-        flush_offset = end if self._is_sync and waits else NOT_NEEDED
-        replica_offset, outcome = NOT_NEEDED, PutStatus.PUT_OK
-        if self._is_sync_master and waits:
-            if self.replicas.is_available(end):
-                replica_offset = end
-            else:
-                outcome = PutStatus.SLAVE_NOT_AVAILABLE
-        self.gate.hold(
-            let_out,
-            self._clock.monotonic(),
-            flush_offset=flush_offset,
-            replica_offset=replica_offset,
-            outcome=outcome,
-        )
+        self._holding.hold(end, let_out, waits=waits)
 
     @property
     def waits_for_nothing(self) -> bool:
         """Tell whether `hold` lets everybody out at once, all being well."""
-        return not (self._is_sync or self._is_sync_master) and self.gate.failure is None
+        return self._holding.waits_for_nothing
 
     def _appended(self) -> None:
         """See to what was appended: SYNC_FLUSH forces it first, otherwise it is readable now."""
@@ -433,6 +433,7 @@ class MessageStore:
         if reason is None:
             self.writability.allow("queues")
             self.retry_dispatch()
+            self._dispatch.saved()
         else:
             self.writability.forbid("queues", reason)
 
@@ -467,6 +468,7 @@ class MessageStore:
         self.cleaner.settings = settings
         self.page_cache.slow_ms = settings.put.busy_ms
         self.gate.change_timeouts(settings.flush, settings.replication)
+        self._appender.limit_bodies(settings.put.body_bytes_max)
 
     # -- what timers ask for; see `timers.py` ----------------------------------------------------
 

@@ -49,18 +49,21 @@ class UnitChunks:
         self._chunks: OrderedDict[tuple[ConsumeQueue, int, int], bytes] = OrderedDict()
 
     def units(self, queue: ConsumeQueue, offset: int, units_max: int) -> tuple[bytes, int]:
-        """Return a buffer with units, and the position in it of the one at an offset."""
+        """Return a buffer with units, and the position in it of the one at an offset.
+
+        None of them if they are not in memory.
+        """
         number = offset // CHUNK_UNITS
         first = number * CHUNK_UNITS
         if first + CHUNK_UNITS > queue.max_offset or first < queue.min_offset:
-            return queue.read(offset, units_max), 0
+            return queue.read_now(offset, units_max) or b"", 0
         # A queue that was begun anew has other units at the same offsets.
         key = queue, queue.restarts, number
         chunk = self._chunks.get(key)
         if chunk is None:
-            chunk = queue.read(first, CHUNK_UNITS)
-            if len(chunk) < CHUNK_UNITS * UNIT_BYTES:
-                return queue.read(offset, units_max), 0
+            chunk = queue.read_now(first, CHUNK_UNITS)
+            if chunk is None or len(chunk) < CHUNK_UNITS * UNIT_BYTES:
+                return queue.read_now(offset, units_max) or b"", 0
             self._chunks[key] = chunk
             if len(self._chunks) > CHUNKS_MAX:
                 self._chunks.popitem(last=False)

@@ -29,8 +29,9 @@ class PageCacheWatch:
 
     def __init__(self, clock: Clock, slow_ms: int) -> None:
         self.slow_ms = slow_ms
+        self.began = 0.0
+        """When the last append began."""
         self._clock = clock
-        self._began = 0.0
         self._busy_until = 0.0
 
     @property
@@ -40,10 +41,11 @@ class PageCacheWatch:
 
     def begin(self) -> None:
         """Note that an append begins."""
-        self._began = self._clock.monotonic()
+        self.began = self._clock.monotonic()
 
-    def end(self) -> None:
-        """Note that it is over."""
+    def end(self) -> float:
+        """Note that it is over; return how many seconds it took."""
         now = self._clock.monotonic()
-        took = now - self._began
+        took = now - self.began
         self._busy_until = now + min(took, BUSY_S_MAX) if took * 1000 > self.slow_ms else 0.0
+        return took

@@ -8,6 +8,7 @@ broker itself) comes as a `NewMessage`.
 from __future__ import annotations
 
 import logging
+import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gantrymq.errors import InvalidValue
@@ -35,6 +36,7 @@ POLICY_PROPERTIES: Final = (
 TRANSACTION_BITS: Final = 0xC
 PREPARED: Final = 0x4
 ROLLBACK: Final = 0xC
+_LEVEL: Final = re.compile(r"[+-]?[0-9]{1,10}")
 NO_TAIL: Final = "tail"
 """What `Writability` knows it by that a file which is written to has no room on the disk."""
 BORN_IPV6: Final = 0x10
@@ -58,6 +60,8 @@ class NewMessage(NamedTuple):
     """Kept by messages that are stored again; None is this broker."""
     waits: bool = True
     """The sender wants to know that it is on the disk and on a slave, where the role says so."""
+    is_due: bool = False
+    """It has waited: a delay level among its properties is told to its readers, not obeyed."""
 
     @property
     def is_counted(self) -> bool:
@@ -161,7 +165,7 @@ def delayed(message: NewMessage, levels: int) -> NewMessage:
     Only plain and committed messages are delayed; a level above the highest counts as the highest.
     """
     level = _level(message.properties.get("DELAY"))
-    if level <= 0 or levels == 0 or not message.is_counted:
+    if level <= 0 or levels == 0 or message.is_due or not message.is_counted:
         return message
     level = min(level, levels)
     properties = {
@@ -188,10 +192,8 @@ def as_stored(messages: Sequence[NewMessage], levels: int) -> list[NewMessage]:
 
 
 def _level(text: str | None) -> int:
-    try:
-        return int(text) if text else 0
-    except ValueError:
-        return 0
+    """Return a delay level; 0 for what is no number to anybody but Python, like `1_0`."""
+    return int(text) if text and _LEVEL.fullmatch(text) else 0
 
 
 def as_record(message: NewMessage, queue_offset: int, store_host: bytes) -> Record:

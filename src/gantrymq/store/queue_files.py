@@ -117,7 +117,7 @@ class QueueFiles:
         self._tail = bytearray()
         self._named_start, self._named_path = -1, directory
         self.is_held = False
-        """Nothing is written but by the thread: it is to remove former files of the same names."""
+        """Nothing is written but by the thread that saves the queues."""
         self.restarts = -1
         self._restart_at(0)
 
@@ -142,6 +142,11 @@ class QueueFiles:
     def file_bytes(self) -> int:
         """Return the length of a file."""
         return self._file_bytes
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Return how much is in memory only."""
+        return self.end - self.written
 
     @property
     def is_pending(self) -> bool:
@@ -208,6 +213,30 @@ class QueueFiles:
         if position < stop:
             parts.append(bytes(self._tail[position - self._tail_start : stop - self._tail_start]))
         return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def read_now(self, position: int, count: int) -> bytes | None:
+        """Return the same as `read` if that does not wait for the disk, otherwise None."""
+        if position >= self._tail_start:
+            return self.read(position, count)
+        stop = min(position + count, self.end)
+        start = self._start_of(position)
+        if position < self.first or stop > min(start + self._file_bytes, self._tail_start):
+            # Two files, or a file and memory: rare, and nobody knows of both.
+            if not self._is_resident(position, stop):
+                return None
+            return self.read(position, count)
+        return self._files.read_now(self._path(start), position - start, stop - position)
+
+    def _is_resident(self, position: int, stop: int) -> bool:
+        """Tell whether the part of a range that lies in files can be read without waiting."""
+        position, stop = max(position, self.first), min(stop, self._tail_start)
+        while position < stop:
+            start = self._start_of(position)
+            part = min(stop, start + self._file_bytes) - position
+            if self._files.read_now(self._path(start), position - start, part) is None:
+                return False
+            position += part
+        return True
 
     def view(self) -> Self:
         """Return what there is now, to be read by a thread while this one grows.

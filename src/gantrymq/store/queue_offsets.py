@@ -55,11 +55,11 @@ class QueueOffsets:
         """Let the lane take ordinary sends for queues 0 to `queues` - 1 of a topic."""
         offsets = [self.next_offset(topic, queue_id) for queue_id in range(queues)]
         before = self._lane.next_offsets(topic.encode()) or []
+        self._lane.open_topic(topic.encode(), offsets)  # if it refuses, nothing has moved
         for queue_id in range(queues, len(before)):
             self._next[topic, queue_id] = before[queue_id]
         for queue_id in range(queues):
             self._next.pop((topic, queue_id), None)
-        self._lane.open_topic(topic.encode(), offsets)
 
     def close_topic(self, topic: str) -> None:
         """Take ordinary sends for a topic no longer; its offsets are kept."""

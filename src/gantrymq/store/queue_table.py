@@ -12,6 +12,7 @@ Owned by the task that owns the log.
 from __future__ import annotations
 
 import re
+import threading
 from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -20,14 +21,17 @@ from gantrymq.model.names import check_path_safe, is_path_safe
 from gantrymq.store.consume_queue import ConsumeQueue
 from gantrymq.store.consume_queue_ext import ConsumeQueueExt
 from gantrymq.store.queue_expiry import ExpiredFiles
+from gantrymq.store.queue_extending import ExtendedQueue, Extending
 from gantrymq.store.queue_files import remove_all, sync_out, write_out
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from gantrymq.store.consume_queue_ext import ExtUnit
     from gantrymq.store.files import Files
     from gantrymq.store.queue_expiry import QueueBegin, QueueSearch
+    from gantrymq.store.queue_extending import ReadLog
     from gantrymq.store.queue_files import Write
 
 QUEUES_DIRECTORY: Final = "consumequeue"
@@ -54,12 +58,18 @@ class QueueTable:
     """The consume queues of a store."""
 
     def __init__(
-        self, root: Path, file_bytes: int, files: Files, ext_file_bytes: int | None = None
+        self,
+        root: Path,
+        file_bytes: int,
+        files: Files,
+        ext_file_bytes: int | None = None,
+        read_log: ReadLog = lambda _offset, _size: None,
     ) -> None:
         self._root = root
         self._file_bytes = file_bytes
         self._files = files
         self._ext_file_bytes = ext_file_bytes
+        self.extending = Extending(read_log)
         self._topics: dict[str, dict[int, ConsumeQueue]] = {}
         self._extensions: dict[ConsumeQueue, ConsumeQueueExt] = {}
         self._changed: set[ConsumeQueue] = set()
@@ -68,6 +78,7 @@ class QueueTable:
         self._expiring: set[ConsumeQueue] = set()
         self._leaving: Counter[str] = Counter()
         self._left_over: dict[str, list[Path]] = {}
+        self._is_served = False
 
     # -- which there are -------------------------------------------------------------------------
 
@@ -107,6 +118,23 @@ class QueueTable:
         """Return the extension of a queue, or None without enableConsumeQueueExt."""
         return self._extensions.get(queue)
 
+    def read_extension(self, topic: str, queue_id: int) -> Callable[[int], ExtUnit | None] | None:
+        """Return what reads the extension of a queue; None without enableConsumeQueueExt.
+
+        It may be asked on any thread. On another one it finds nothing, for the owner may be
+        writing: the message itself is looked at instead.
+        """
+        if self._ext_file_bytes is None:
+            return None
+        owner = threading.get_ident()
+
+        def read(address: int) -> ExtUnit | None:
+            queue = self.find(topic, queue_id) if threading.get_ident() == owner else None
+            extension = None if queue is None else self.extension(queue)
+            return None if extension is None else extension.read(address)
+
+        return read
+
     def next_offsets(self, topic: str, count: int) -> list[int]:
         """Return the next queue offsets of the queues 0 to `count` - 1 of a topic."""
         found = (self.find(topic, queue_id) for queue_id in range(count))
@@ -125,23 +153,33 @@ class QueueTable:
     def _add(self, topic: str, queue_id: int) -> ConsumeQueue:
         if topic in self._left_over:
             self._remove_left_over(topic)
-        place = f"{topic}/{queue_id}"
-        queue = ConsumeQueue(
-            topic,
-            queue_id,
-            self._root / QUEUES_DIRECTORY / place,
-            self._file_bytes,
-            self._files,
-            self._changed.add,
-        )
-        if self._ext_file_bytes is not None:
-            self._extensions[queue] = ConsumeQueueExt(
-                self._root / EXT_DIRECTORY / place, self._ext_file_bytes, self._files
-            )
+        queue = self._new_queue(topic, queue_id)
         self._topics.setdefault(topic, {})[queue_id] = queue
-        if topic in self._leaving:
+        if self._is_served or topic in self._leaving:
             self._hold(queue, held=True)
         return queue
+
+    def _new_queue(self, topic: str, queue_id: int) -> ConsumeQueue:
+        place, files = f"{topic}/{queue_id}", self._files
+        directory = self._root / QUEUES_DIRECTORY / place
+        file_bytes, note = self._file_bytes, self._changed.add
+        if self._ext_file_bytes is None:
+            return ConsumeQueue(topic, queue_id, directory, file_bytes, files, note)
+        extension = ConsumeQueueExt(self._root / EXT_DIRECTORY / place, self._ext_file_bytes, files)
+        queue = ExtendedQueue(
+            topic, queue_id, directory, file_bytes, files, note, extension, self.extending
+        )
+        self._extensions[queue] = extension
+        return queue
+
+    def serve(self) -> None:
+        """Leave all writing to the thread from now on: somebody saves the queues by the clock.
+
+        Before that, in recovery and in tools, a queue that holds much writes it out by itself.
+        """
+        self._is_served = True
+        for queue in self:
+            self._hold(queue, held=True)
 
     # -- recovery --------------------------------------------------------------------------------
 
@@ -241,16 +279,6 @@ class QueueTable:
             if extension := self._extensions.get(expired.queue):
                 extension.drop_files(expired.ext_keep)
 
-    def drop_files_before(self, log_min_offset: int) -> list[Path]:
-        """Do all of it here and now, for a store that nobody else uses; return the files."""
-        paths: list[Path] = []
-        for queue in self.behind_log(log_min_offset):
-            search = self.search(queue, log_min_offset)
-            if expired := self.expire(queue, search, search.find()):
-                self.drop(expired)
-                paths += expired.paths
-        return paths
-
     # -- deleting topics -------------------------------------------------------------------------
 
     def delete_topic(self, topic: str) -> list[Path]:
@@ -282,7 +310,7 @@ class QueueTable:
         if self._leaving[topic] <= 0:
             del self._leaving[topic]
             for queue in self.queues(topic):
-                self._hold(queue, held=False)
+                self._hold(queue, held=self._is_served)
 
     def removal_failed(self, topic: str, paths: list[Path]) -> None:
         """Note that what `delete_topic` returned is still there, or some of it."""
@@ -309,6 +337,14 @@ class QueueTable:
             extension.hold(held=held)
 
     # -- flush -----------------------------------------------------------------------------------
+
+    def waiting_bytes(self) -> int:
+        """Return how much of all queues is in memory only."""
+        waiting = self._unsynced | self._changed
+        extensions = (self._extensions[queue] for queue in waiting if queue in self._extensions)
+        return sum(one.waiting_bytes for one in waiting) + sum(
+            one.waiting_bytes for one in extensions
+        )
 
     def begin_flush(self, *, thorough: bool) -> QueueFlush:
         """Return what a thread has to do so that the files hold all units; `end_flush` must follow.

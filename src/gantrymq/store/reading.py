@@ -168,11 +168,12 @@ def reading_of(
     worker: Worker,
     limits: TransferLimits,
     clock: Clock,
+    took: Callable[[float], None],
     *,
     corrects: bool,
 ) -> StoreReading:
-    """Join the parts of the read side."""
+    """Join the parts of the read side; `took` is told how long reads from the disk take."""
     reader = QueueReader(log, limits, corrects=corrects)
-    cold = ColdReads(log, reader, files, worker)
+    cold = ColdReads(log, reader, files, worker, clock, took)
     packed = PackedReads(log, limits, clock)
     return StoreReading(log, queues, index, dispatched, reader, cold, packed)

@@ -93,7 +93,8 @@ class LogRecovery:
         self.files = files
         self.file_bytes = file_bytes
         self._directories = directories
-        self._paths = file_paths(files, directories.all, file_bytes)
+        left_behind = directories.left_behind(files)
+        self._paths = file_paths(files, directories.all, file_bytes, left_behind)
         self.starts = list(self._paths)
 
     @property

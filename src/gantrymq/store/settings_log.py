@@ -120,8 +120,14 @@ class FileSettings:
         "mappedFileSizeConsumeQueueExt", 48 << 20, Whole(1024), "length of an extension file"
     )
     bitmap_bits: int = setting(
-        "bitMapLengthConsumeQueueExt", 64, Whole(8, 1 << 16), "bits of the filter bitmap"
-    )
+        "bitMapLengthConsumeQueueExt", 64, Whole(8, 1 << 16),
+        "bits of the filter bitmap; no effect, as in RocketMQ: the filter's own length counts",
+    )  # fmt: skip
+
+    @property
+    def ext_bytes(self) -> int | None:
+        """Return the length of an extension file; None if queues have no extension."""
+        return self.consume_queue_ext_bytes if self.consume_queue_ext_enabled else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,8 +192,10 @@ class QueueFlushSettings:
         "flushIntervalConsumeQueue", 1_000, INTERVAL, "pause between two flushes", live=True
     )
     least_pages: int = setting(
-        "flushConsumeQueueLeastPages", 2, PAGES, "4 KiB pages that are worth a flush", live=True
-    )
+        "flushConsumeQueueLeastPages", 2, PAGES,
+        "4 KiB pages that are worth a flush; no effect: what waits in memory is always written",
+        live=True,
+    )  # fmt: skip
     thorough_interval_ms: int = setting(
         "flushConsumeQueueThoroughInterval", 60_000, PAUSE,
         "at least this often all are flushed and the checkpoint is written", live=True,

@@ -161,10 +161,10 @@ OF_THE_NETWORK: Final = _names(
     serverOnewaySemaphoreValue serverPooledByteBufAllocatorEnable serverSelectorThreads
     serverSocketBacklog serverSocketRcvBufSize serverSocketSndBufSize serverWorkerThreads
     shutdownWaitTimeSeconds socksProxyConfig tls.client.authServer tls.client.certPath
-    tls.client.keyPassword tls.client.keyPath tls.client.trustCertPath tls.server.certPath
-    tls.server.keyPassword tls.server.keyPath tls.server.mode tls.server.need.client.auth
-    tls.server.trustCertPath tls.test.mode.enable useEpollNativeSelector useTLS
-    writeBufferHighWaterMark writeBufferLowWaterMark
+    tls.client.keyPassword tls.client.keyPath tls.client.trustCertPath tls.enable
+    tls.server.certPath tls.server.keyPassword tls.server.keyPath tls.server.mode
+    tls.server.need.client.auth tls.server.trustCertPath tls.test.mode.enable
+    useEpollNativeSelector useTLS writeBufferHighWaterMark writeBufferLowWaterMark
     """
 )
 """NettyServerConfig, NettyClientConfig."""

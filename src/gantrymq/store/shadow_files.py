@@ -5,9 +5,13 @@ and must not change a byte. So it runs that very recovery over a `ShadowFiles`, 
 the real files and keeps every change in memory; there is no second recovery that could disagree
 with the first.
 
-    blocks   a file written by position: the 4096-byte blocks that differ from the real ones
-    map      a file opened for writing, or made here: a private mapping, copied page by page when
-             it is written to, so that a mapped file of 1 GiB costs what was changed in it
+    blocks   a file written by position: the 4096-byte blocks that differ from the real ones. Most
+             of what recovery cuts off it makes again, byte for byte, so that a block which is like
+             the real one again is not kept; nor is one of a file that was removed and made again
+    map      a file opened for writing: a private mapping, copied page by page when it is written
+             to, so that a mapped file of 1 GiB costs what was changed in it. One that was made here
+             (an index of 420 MB) lies in a temporary file without a name, and in memory only if
+             there is no room for that
 
 Like `OsFiles` this is one of the few places that call `mmap` themselves: only the operating system
 can make a mapping that is writable and leaves its file alone. Real files are opened for reading
@@ -19,6 +23,7 @@ from __future__ import annotations
 import mmap
 import os
 from contextlib import suppress
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.store.files import OsFiles
@@ -41,7 +46,7 @@ class ShadowRegion:
         self.size = len(mapping)
         self.buffer = memoryview(mapping)
 
-    def sync(self) -> None:
+    def sync(self, start: int = 0, end: int | None = None) -> None:
         """Have nothing to force."""
 
     def resident_end(self, start: int, end: int) -> int:
@@ -66,8 +71,20 @@ class _Shadow:
         self.size = size
         self.real_bytes = real_bytes
         """How much of the real file still shows."""
-        self.blocks: dict[int, bytearray] = {}
+        self.blocks: dict[int, bytearray | None] = {}
+        """What was written; None: what the real file has there, although it does not show."""
         self.map: mmap.mmap | None = None
+
+
+def _scratch(size: int) -> mmap.mmap:
+    """Return a mapping of zeros that need not stay in memory, if the disk has room for it."""
+    try:
+        with TemporaryFile() as file:
+            # Reserved: on a full disk a write to a page of a hole is SIGBUS.
+            os.posix_fallocate(file.fileno(), 0, size)
+            return mmap.mmap(file.fileno(), size)
+    except OSError:
+        return mmap.mmap(-1, size)
 
 
 class ShadowFiles:
@@ -79,6 +96,12 @@ class ShadowFiles:
         self._made: dict[Path, set[str]] = {}
         self._gone: set[Path] = set()
 
+    @property
+    def kept_bytes(self) -> int:
+        """Return how much of what was written by position is in memory."""
+        shadows = self._shadows.values()
+        return sum(len(block) for one in shadows for block in one.blocks.values() if block)
+
     # -- mapped files ----------------------------------------------------------------------------
 
     def create(self, path: Path, size: int) -> Region:
@@ -87,7 +110,7 @@ class ShadowFiles:
             raise FileExistsError(f"{path} exists")
         self._note(path)
         shadow = self._shadows[path] = _Shadow(size, 0)
-        shadow.map = mmap.mmap(-1, size)
+        shadow.map = _scratch(size)
         return ShadowRegion(path, shadow.map)
 
     def open(self, path: Path, *, writable: bool = True) -> Region:
@@ -116,7 +139,8 @@ class ShadowFiles:
         for number, block in shadow.blocks.items():
             start = number * BLOCK_BYTES
             part = min(BLOCK_BYTES, shadow.size - start)
-            mapping[start : start + part] = bytes(block[:part])
+            held = self._real_block(path, number) if block is None else block
+            mapping[start : start + part] = bytes(held[:part])
         return mapping
 
     # -- bytes by position -----------------------------------------------------------------------
@@ -138,11 +162,25 @@ class ShadowFiles:
         data = bytearray(self._disk.read_at(path, position, real) if real > 0 else b"")
         data += bytes(max(stop - position - len(data), 0))
         for number in range(position // BLOCK_BYTES, -(-stop // BLOCK_BYTES)):
-            if block := shadow.blocks.get(number):
+            if number in shadow.blocks:
+                block = shadow.blocks[number]
+                held = self._real_block(path, number) if block is None else block
                 start = number * BLOCK_BYTES
                 low, high = max(start, position), min(start + BLOCK_BYTES, stop)
-                data[low - position : high - position] = block[low - start : high - start]
+                data[low - position : high - position] = held[low - start : high - start]
         return bytes(data)
+
+    def _real_block(self, path: Path, number: int) -> bytes:
+        """Return a block of the real file, zeros where that has none."""
+        try:
+            data = self._disk.read_at(path, number * BLOCK_BYTES, BLOCK_BYTES)
+        except FileNotFoundError:
+            data = b""
+        return data.ljust(BLOCK_BYTES, b"\0")
+
+    def read_now(self, path: Path, position: int, count: int) -> bytes | None:
+        """Return bytes from a position; who reads a store for himself may wait."""
+        return self.read_at(path, position, count)
 
     def write_at(self, path: Path, position: int, data: bytes, size: int) -> None:
         """Write at a position, in memory; bytes that are there already cost nothing."""
@@ -156,12 +194,22 @@ class ShadowFiles:
         end = position + len(data)
         for number in range(position // BLOCK_BYTES, -(-end // BLOCK_BYTES)):
             start = number * BLOCK_BYTES
-            if number not in shadow.blocks:
+            block = shadow.blocks.get(number)
+            if block is None:
                 now = self.read_at(path, start, BLOCK_BYTES)
-                shadow.blocks[number] = bytearray(now.ljust(BLOCK_BYTES, b"\0"))
+                block = bytearray(now.ljust(BLOCK_BYTES, b"\0"))
             low, high = max(start, position), min(start + BLOCK_BYTES, end)
-            part = data[low - position : high - position]
-            shadow.blocks[number][low - start : high - start] = part
+            block[low - start : high - start] = data[low - position : high - position]
+            self._keep(path, shadow, number, block)
+
+    def _keep(self, path: Path, shadow: _Shadow, number: int, block: bytearray) -> None:
+        """Keep a block that was written to, unless the real file has the same there."""
+        if block != self._real_block(path, number):
+            shadow.blocks[number] = block
+        elif (number + 1) * BLOCK_BYTES <= shadow.real_bytes:
+            shadow.blocks.pop(number, None)
+        else:
+            shadow.blocks[number] = None
 
     def truncate(self, path: Path, size: int) -> None:
         """Cut or extend a file to a size, in memory."""

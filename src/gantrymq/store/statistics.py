@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 SAMPLES_MAX: Final = 600
 WINDOWS_S: Final = (10, 60, 600)
 ROLL_INTERVAL_MS: Final = 60_000
+QUICK_S: Final = 0.001
 TOPICS_MAX: Final = 65_536
 """Topics that are counted one by one; what comes beyond is in the totals alone."""
 
@@ -48,6 +49,15 @@ class PutTimes:
         self._buckets = [0] * (len(_BUCKET_ENDS) + 1)
         self._last_table: list[int] | None = None
         self._last_buckets: list[int] = []
+        self.quick = 0
+        """Puts that took less than `QUICK_S`, nearly all of them; in no table yet."""
+
+    def add_s(self, elapsed_s: float, times: int = 1) -> None:
+        """Count puts that took so many seconds."""
+        if elapsed_s < QUICK_S:
+            self.quick += times
+        else:
+            self.add(int(elapsed_s * 1000), times)
 
     def add(self, elapsed_ms: int, times: int = 1) -> None:
         """Count puts that took so long."""
@@ -57,6 +67,8 @@ class PutTimes:
 
     def roll(self) -> None:
         """End a minute: what was counted in it is what is shown from now on."""
+        self.add(0, self.quick)
+        self.quick = 0
         self._last_table, self._table = self._table, [0] * len(_TIME_LABELS)
         self._last_buckets, self._buckets = self._buckets, [0] * (len(_BUCKET_ENDS) + 1)
 
@@ -145,6 +157,10 @@ class StoreStatistics:
         else:
             self.gets_missed += 1
         self.longest_get_ms = max(self.longest_get_ms, elapsed_ms)
+
+    def get_took(self, elapsed_s: float) -> None:
+        """Note how long a get waited for the disk; one from memory takes less than counts here."""
+        self.longest_get_ms = max(self.longest_get_ms, int(elapsed_s * 1000))
 
     def got_many(self, found: int, missed: int, messages: int) -> None:
         """Count answers to pulls that were added up elsewhere."""

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 
+class JobInterrupted(OSError):
+    """A thread was told to end while a job ran: nobody knows how far the job came."""
+
+
 class Worker(Protocol):
     """Runs jobs one after the other, away from the owner."""
 
@@ -45,6 +49,7 @@ class Workers(NamedTuple):
     queue_flush: Worker
     allocation: Worker
     cold_read: Worker
+    tail_pages: Worker
 
     @classmethod
     def made(cls, make: Callable[[str], Worker]) -> Self:
@@ -75,15 +80,29 @@ class ThreadWorker:
             elif isinstance(error, Exception):
                 self._post(lambda: failed(error))
 
-        self._executor.submit(job).add_done_callback(report)
+        self.begin(job).add_done_callback(report)
 
     def begin(self, job: Callable[[], Result]) -> Future[Result]:
         """Run `job` on the thread."""
-        return self._executor.submit(job)
+        return self._executor.submit(_whole, job)
 
     def close(self) -> None:
         """Wait for the jobs that were submitted."""
         self._executor.shutdown(wait=True)
+
+
+def _whole(job: Callable[[], Result]) -> Result:
+    """Run a job to its end, whatever that is: somebody waits to hear of it.
+
+    KeyboardInterrupt and SystemExit are the main thread's. Here they would be raised again where
+    the result is asked for, or nobody would be told.
+    """
+    try:
+        return job()
+    except Exception:
+        raise
+    except BaseException as error:
+        raise JobInterrupted(f"{type(error).__name__} ended a job: {error}") from error
 
 
 class InlineWorker:

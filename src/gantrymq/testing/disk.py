@@ -70,11 +70,11 @@ class SimulatedRegion:
         self._disk = disk
         self._inode: Inode | None = inode
 
-    def sync(self) -> None:
-        """Force what was written; OSError if it was closed, or the disk fails."""
+    def sync(self, start: int = 0, end: int | None = None) -> None:
+        """Force what was written, of a range no more than it asks for; OSError as a disk's."""
         if self._inode is None:
             raise OSError(errno.EBADF, "this region is closed", str(self.path))
-        self._disk.force(self._inode, self.path)
+        self._disk.force(self._inode, self.path, start, end)
 
     def resident_end(self, start: int, end: int) -> int:
         """Return how far bytes are in memory; `SimulatedFiles.evict` takes them out."""
@@ -304,6 +304,13 @@ class SimulatedFiles(FaultyDisk):
                 self._evicted[path] -= set(_pages(position, position + count))
             return bytes(self._inode(path).data[position : position + count])
 
+    def read_now(self, path: Path, position: int, count: int) -> bytes | None:
+        """Return `count` bytes from a position, unless `evict` has taken some of them out."""
+        end = position + count
+        if self.resident_end(path, position, end) < end:
+            return None
+        return self.read_at(path, position, count)
+
     def write_at(self, path: Path, position: int, data: bytes, size: int) -> None:
         """Write at a position; a file that does not exist is made with `size` zeros first."""
         with self._guard:
@@ -334,10 +341,10 @@ class SimulatedFiles(FaultyDisk):
         """Force a file that was written by position."""
         self.force(self._inode(path), path)
 
-    def force(self, inode: Inode, path: Path) -> None:
+    def force(self, inode: Inode, path: Path, start: int = 0, end: int | None = None) -> None:
         """Bring a file to the disk as it is now; its name too, where the journal has it so."""
         with self._guard:
-            ticket, image = inode.snapshot()
+            ticket, image = inode.snapshot(start, end)
         if self.on_sync is not None:
             self.on_sync(path)
         with self._guard:

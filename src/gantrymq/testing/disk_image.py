@@ -69,9 +69,17 @@ class Inode:
             self.data += bytes(size - len(self.data))
         self._sizes.append((next(_tickets), size))
 
-    def snapshot(self) -> tuple[int, bytes]:
-        """Return a ticket and what a sync that begins now has to bring to the disk."""
-        return next(_tickets), bytes(self.data)
+    def snapshot(self, start: int = 0, end: int | None = None) -> tuple[int, bytes]:
+        """Return a ticket and what a sync that begins now has to bring to the disk.
+
+        Of a part of the file whole pages: the rest stays as the disk has it.
+        """
+        image = bytes(self.data)
+        if end is not None:
+            begin, stop = start - start % PAGE_BYTES, -(-end // PAGE_BYTES) * PAGE_BYTES
+            disk = self._disk[: len(image)].ljust(len(image), b"\0")
+            image = disk[:begin] + image[begin:stop] + disk[stop:]
+        return next(_tickets), image
 
     def settle(self, image: bytes, ticket: int | None = None) -> bool:
         """Put an image on the disk, unless a later sync was there first; tell if it is new."""

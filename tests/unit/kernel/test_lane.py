@@ -571,3 +571,17 @@ class TestArguments:
 
 def test_properties_are_those_of_the_wire() -> None:
     assert properties({"a": "b", "c": "d"}) == b"a\x01b\x02c\x01d"
+
+
+def test_the_largest_body_may_change(lane: SendLane) -> None:
+    def send(size: int) -> int:
+        return append(lane, json_request(310, send_fields(), b"x" * size)).run.requests
+
+    assert send(200) == 1
+    lane.limit_bodies(100)
+    assert (send(100), send(101)) == (1, 0)
+    lane.limit_bodies(BODY_MAX)
+    assert send(BODY_MAX) == 1
+    with pytest.raises(InvalidValue, match="positive"):
+        lane.limit_bodies(0)
+    assert send(BODY_MAX) == 1

@@ -207,6 +207,22 @@ class TestSafety:
         again = rig.again(rig.disk.crash(0.0))
         assert again.put(b"the next", queue_id=1).queue_offset == 1, "its offset is not given again"
 
+    def test_queues_that_a_start_made_again_are_forced_before_their_messages_go(self) -> None:
+        rig = Rig(HOUR, SimulatedFiles(capacity=CAPACITY))
+        rig.put(b"the only one", queue_id=1)
+        for number in range(20):
+            rig.put(b"%02d" % number + bytes(900))
+        again = rig.again()  # killed; with ASYNC_FLUSH a start forces nothing
+        again.store.flush_log(0)
+        again.settle()
+        for name in again.disk.names(LOG):
+            again.disk.set_modified_ms(LOG / name, START_MS - 96 * HOUR_MS)
+        again.store.cleaner.clean()
+        pass_time(again, 20.0)
+        assert again.store.log.min_offset > 0
+        later = again.again(again.disk.crash(0.0))
+        assert later.put(b"the next", queue_id=1).queue_offset == 1, "its offset is not given again"
+
     def test_not_on_a_disk_that_has_failed(self) -> None:
         rig = filled(HOUR)
         rig.put(b"x")
@@ -220,7 +236,12 @@ class TestSafety:
     def test_a_store_that_is_closed_meanwhile(self) -> None:
         rig = filled(HOUR)
         rig.tick()
-        assert rig.queue_flush.waiting_jobs > 0
+        for _ in range(20):
+            if log_names(rig)[0] > 0:
+                break
+            rig.queue_flush.report_one()
+            rig.queue_flush.run_one()
+        assert rig.queue_flush.waiting_reports == 1, "it is removed and nobody knows"
         assert rig.store.close()
         rig.queue_flush.report_one()
         again = rig.again(rig.disk)
@@ -425,6 +446,7 @@ class TestFullDisk:
         rig = Rig(disk=SimulatedFiles(capacity=CAPACITY))
         fill(rig, 95)
         rig.tick(1.0)
+        rig.settle()
         assert rig.put(b"x").status is PutStatus.SERVICE_NOT_AVAILABLE
         assert "the disk is full: 96%" in str(rig.store.writability.reason)
         assert rig.store.log_files.avoid == {LOG}

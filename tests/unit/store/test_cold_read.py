@@ -15,20 +15,20 @@ from gantrymq.clock import SystemClock
 from gantrymq.kernel import QueueUnit, kernel
 from gantrymq.store import cold_read
 from gantrymq.store.files import RESIDENT_BYTES_MAX, OsFiles
-from gantrymq.store.get import Found, TagFilter
 from gantrymq.store.message_store import Identity, MessageStore
 from gantrymq.store.settings import read_settings
 from gantrymq.store.status import GetStatus, PutStatus
 from gantrymq.store.worker import InlineWorker, ThreadWorker, Workers
 from gantrymq.testing.disk import Operation, SimulatedFiles
+from support.queues import tag_filter
 from support.small_stores import small_store, written_store
-from support.store_rig import SMALL, STORE_HOST, Rig, message
+from support.store_rig import ROOT, SMALL, STORE_HOST, Rig, message
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from gantrymq.store.get import Filter
+    from gantrymq.store.get import Filter, Found
 
 COUNT = 60
 
@@ -110,7 +110,7 @@ class TestHot:
         assert rig.cold_read.waiting_jobs == 0
 
     def test_tags_are_compared_without_the_messages(self, rig: Rig) -> None:
-        (found,) = begin(rig, 0, choose=TagFilter(frozenset({b"x"})))
+        (found,) = begin(rig, 0, choose=tag_filter("x"))
         assert (found.status, found.next_offset) == (GetStatus.NO_MATCHED_MESSAGE, COUNT)
 
     def test_what_is_hot_is_not_kept_waiting_by_what_is_cold(self) -> None:
@@ -124,6 +124,88 @@ class TestHot:
         assert later == []
         rig.cold_read.drain()
         assert bodies(later[0])[0] == b"%02d" % found.next_offset
+
+
+class TestColdUnits:
+    """The queue's own entries are not in memory either."""
+
+    @staticmethod
+    def cold(rig: Rig) -> Rig:
+        """Have the units on the disk, and only there."""
+        rig.tick(60.0)
+        rig.settle()
+        directory = ROOT / "consumequeue" / "T" / "0"
+        for name in rig.disk.names(directory):
+            rig.disk.evict(directory / name)
+        return rig
+
+    def test_they_are_read_by_the_worker_too(self, rig: Rig) -> None:
+        self.cold(rig)
+        out = begin(rig, 0)
+        assert (out, rig.cold_read.waiting_jobs) == ([], 1)
+        rig.cold_read.drain()
+        assert bodies(out[0]) == numbers(0, 32)
+        assert len(out) == 1
+
+    def test_messages_that_are_hot_are_still_sliced(self) -> None:
+        rig = self.cold(filled(Rig()))
+        out = begin(rig, 3)
+        assert out == []
+        rig.cold_read.drain()
+        assert bodies(out[0]) == numbers(3, 35)
+        assert is_mapped(rig, out[0].records[0])
+
+    def test_pulls_by_tag_wait_for_them_as_well(self) -> None:
+        rig = self.cold(filled(Rig()))
+        out: list[Found] = []
+        rig.store.reads.begin_pull("T", 0, 0, 32, None, [], out.append)
+        assert out == []
+        rig.cold_read.drain()
+        assert bodies(out[0])[0] == b"00"
+
+    def test_the_newest_are_in_memory(self, rig: Rig) -> None:
+        self.cold(rig)
+        rig.store.reads.cold.tail_bytes = 1 << 20
+        (found,) = begin(rig, COUNT - 4)
+        assert bodies(found) == numbers(COUNT - 4, COUNT)
+
+    def test_too_many_are_told_to_come_again(
+        self, rig: Rig, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(cold_read, "JOBS_MAX", 1)
+        self.cold(rig)
+        waits = begin(rig, 0)
+        (refused,) = begin(rig, 0)
+        assert (refused.status, refused.next_offset) == (GetStatus.NO_MATCHED_MESSAGE, 0)
+        assert "wait for the disk already" in refused.trouble
+        rig.cold_read.drain()
+        assert bodies(waits[0])[0] == b"00"
+
+    def test_a_disk_that_fails_is_said_and_nobody_is_left_waiting(self, rig: Rig) -> None:
+        self.cold(rig)
+        out = begin(rig, 7)
+        rig.disk.fail(Operation.READ, errno.EIO)
+        rig.cold_read.drain()
+        assert (out[0].next_offset, out[0].records) == (7, [])
+        assert "Input/output error" in out[0].trouble
+
+    def test_closing_answers_them(self, rig: Rig) -> None:
+        self.cold(rig)
+        out = begin(rig, 7)
+        assert rig.store.close()
+        assert "closed" in out[0].trouble
+        rig.cold_read.drain()
+        assert len(out) == 1
+
+
+def test_the_longest_wait_is_told() -> None:
+    rig = filled(Rig())
+    evict(rig)
+    out = begin(rig, 0)
+    rig.clock.jump(0.25)
+    rig.cold_read.drain()
+    assert len(out) == 1
+    assert rig.store.statistics.runtime()["getMessageEntireTimeMax"] == "250"
 
 
 class TestCold:

@@ -71,7 +71,9 @@ def test_the_backup_is_read_if_there_is_nothing_else(broken: bytes | None) -> No
     found = load(files, PATH, text)
     assert found is not None
     assert (found.value, found.path) == ("old!", BACKUP)
-    assert (found.trouble is not None) == (broken == b"half")
+    assert found.trouble is not None  # whoever lost something is told why
+    assert ("missing" in found.trouble) == (broken is None)
+    assert ("empty" in found.trouble) == (broken in {b"", b"\0\0\0\0", b" \n"})
 
 
 @pytest.mark.parametrize("files", [{}, {"name": b""}, {"name": b"", "bak": b"\0"}])

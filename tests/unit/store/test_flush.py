@@ -175,7 +175,38 @@ def test_least_pages_count_within_a_file() -> None:
     rig.store.flush_log(4)
     assert rig.log_flush.waiting_jobs == 1
     rig.settle()
+    assert rig.store.flush.flushed_offset == 4 * PAGE, "the page of the tail is left alone"
+    rig.store.flush_log(0)
+    rig.settle()
     assert rig.store.flush.flushed_offset == rig.store.log.wrote_offset
+
+
+def test_pages_that_nobody_asked_for_are_not_forced() -> None:
+    rig = Rig({"mappedFileSizeCommitLog": "65536"})
+    rig.put(b"a" * 5 * PAGE)
+    tail = rig.store.log.files[0]
+    tail.region.buffer[tail.size - 1] = 7  # as if somebody had touched it
+    rig.store.flush_log(4)
+    rig.settle()
+    left = rig.disk.crash(keep=0.0).read_at(tail.region.path, 0, tail.size)
+    assert left[: 5 * PAGE] == bytes(tail.region.buffer[: 5 * PAGE])
+    assert left[5 * PAGE :] == bytes(tail.size - 5 * PAGE)
+
+
+def test_the_stamp_of_a_force_covers_what_lies_before_the_page_of_the_tail() -> None:
+    rig = Rig({"mappedFileSizeCommitLog": "65536"})
+    told: list[tuple[int, int]] = []
+    flush = rig.store.flush
+    flush._flushed = lambda offset, stamp_ms: told.append((offset, stamp_ms))
+    rig.put(bytes(4 * PAGE))
+    first = rig.store.log.committed_stamp_ms
+    rig.store.flush_log(4)
+    rig.settle()
+    rig.clock.jump(1.0)
+    rig.put(bytes(4 * PAGE))
+    rig.store.flush_log(4)
+    rig.settle()
+    assert told == [(4 * PAGE, 0), (8 * PAGE, first)]
 
 
 def test_a_full_file_is_always_worth_it() -> None:
@@ -184,5 +215,5 @@ def test_a_full_file_is_always_worth_it() -> None:
     rig.put(bytes(3000))
     rig.store.flush_log(100)
     rig.settle()
-    assert rig.store.flush.flushed_offset == rig.store.log.wrote_offset
-    assert [file.flushed for file in rig.store.log.files] == [4096, rig.store.log.files[1].wrote]
+    assert rig.store.flush.flushed_offset == 4096
+    assert [file.flushed for file in rig.store.log.files] == [4096, 0]

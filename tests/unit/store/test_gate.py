@@ -140,3 +140,27 @@ def test_what_is_known_already_leaves_with_what_is_waited_for(gate: DurabilityGa
     gate.hold(out.append, 0.0, flush_offset=300, outcome=known)
     gate.shut("the disk failed")
     assert out[3:] == [PutStatus.UNKNOWN_ERROR]
+
+
+def broken(_status: PutStatus) -> None:
+    raise RuntimeError("its connection is in a state that nobody thought of")
+
+
+@pytest.mark.parametrize("way", ["flushed", "expired", "shut"])
+def test_a_reply_that_fails_strands_nobody(
+    gate: DurabilityGate, way: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = hold(gate, flush=100)
+    gate.hold(broken, 0.0, flush_offset=200)
+    last = hold(gate, flush=300)
+    if way == "flushed":
+        gate.flushed(300)
+    elif way == "expired":
+        gate.expire(FLUSH_S)
+    else:
+        gate.shut("the disk failed")
+    assert len(first) == len(last) == 1
+    assert first == last
+    assert gate.next_deadline() is None
+    assert caplog.text.count("an answer to a send could not be made") == 1
+    assert "nobody thought of" in caplog.text

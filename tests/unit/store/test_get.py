@@ -6,8 +6,9 @@ import pytest
 
 from gantrymq.kernel import QueueUnit, kernel
 from gantrymq.store.consume_queue import ConsumeQueue
-from gantrymq.store.get import Found, QueueReader, TagFilter, TransferLimits
+from gantrymq.store.get import Found, QueueReader, TransferLimits
 from gantrymq.store.status import GetStatus
+from support.queues import drop_table_files_before, tag_filter
 from support.store_rig import Rig, message
 
 
@@ -60,7 +61,7 @@ class TestOutside:
         rig.store.flush_queues(thorough=False)
         rig.settle()
         rig.store.log.drop_first()
-        rig.store.queues.drop_files_before(rig.store.log.min_offset)
+        drop_table_files_before(rig.store.queues, rig.store.log.min_offset)
         queue = rig.store.queues.find("T", 0)
         assert queue is not None
         least = queue.min_offset
@@ -122,23 +123,23 @@ class TestFilters:
     """Messages that a reader did not ask for."""
 
     def test_by_tag(self, rig: Rig) -> None:
-        found = rig.store.get("T", 0, 0, 4, TagFilter(frozenset({b"b", b"c"})))
+        found = rig.store.get("T", 0, 0, 4, tag_filter("b", "c"))
         assert answer(found) == (GetStatus.FOUND, 6)
         assert bodies(found) == [b"01", b"02", b"04", b"05"]
 
     def test_none_matches(self, rig: Rig) -> None:
-        found = rig.store.get("T", 0, 10, 4, TagFilter(frozenset({b"x"})))
+        found = rig.store.get("T", 0, 10, 4, tag_filter("x"))
         assert answer(found) == (GetStatus.NO_MATCHED_MESSAGE, 30)
 
     def test_one_that_matches_is_found_whatever_follows(self, rig: Rig) -> None:
-        found = rig.store.get("T", 0, 28, 4, TagFilter(frozenset({b"b"})))
+        found = rig.store.get("T", 0, 28, 4, tag_filter("b"))
         assert (answer(found), bodies(found)) == ((GetStatus.FOUND, 30), [b"28"])
 
     def test_a_hash_below_zero(self) -> None:
         tag = next(f"t{n}" for n in range(10**6) if kernel.string_hash(b"t%d" % n) < 0)
         rig = Rig()
         rig.put(b"x", properties={"TAGS": tag})
-        found = rig.store.get("T", 0, 0, 1, TagFilter(frozenset({tag.encode()})))
+        found = rig.store.get("T", 0, 0, 1, tag_filter(tag))
         assert found.status is GetStatus.FOUND
 
     def test_by_what_is_in_the_message(self, rig: Rig) -> None:

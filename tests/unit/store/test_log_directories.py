@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gantrymq.kernel import Record, kernel
 from gantrymq.store.allocation import LogFiles
 from gantrymq.store.errors import StoreDamaged
 from gantrymq.store.log_directories import LogDirectories, log_directories
@@ -21,6 +22,7 @@ from support.store_rig import ROOT, Rig
 
 SIZE = 4096
 A, B, C = (Path(f"/disk-{letter}") for letter in "abc")
+EVERY_HOUR = ";".join(f"{hour:02d}" for hour in range(24))
 SEVERAL = {"storePathCommitLog": f"{A},{B}"}
 
 
@@ -39,6 +41,23 @@ def written(count: int, disk: SimulatedFiles | None = None, **settings: str) -> 
 
 def numbers(rig: Rig) -> list[int]:
     return [int(body[:3]) for body in rig.bodies()]
+
+
+def found(rig: Rig, offset: int) -> list[Record]:
+    """Return the messages of a queue from an offset on."""
+    raws = rig.store.get("T", 0, offset, 32).records
+    return [kernel.decode_record(raw, 0, len(raw), True)[0] for raw in raws]
+
+
+def clean(rig: Rig, age_s: float, seconds: float = 90.0) -> None:
+    """Let all that is there grow old, and the cleaner see it."""
+    for _ in range(2):
+        rig.tick(61.0)
+        rig.settle()
+    rig.clock.jump(age_s)
+    for _ in range(round(seconds / 0.5)):
+        rig.tick(0.5)
+        rig.settle()
 
 
 class TestNames:
@@ -166,6 +185,46 @@ class TestReadOnly:
         # The last file is finished where it lies: a record may be half way in it.
         assert last.region.path.parent == A
         assert not last.region.buffer.readonly
+
+    def test_a_disk_that_can_only_be_read_does_not_stop_retention(self) -> None:
+        rig = written(24, deleteWhen=EVERY_HOUR)
+        rig.store.close()
+        again = written(0, rig.disk, deleteWhen=EVERY_HOUR, readOnlyCommitLogStorePaths=str(A))
+        disk = rig.disk
+        disk.fail(Operation.REMOVE, errno.EROFS, times=None, where=lambda path: path.parent == A)
+        clean(again, 4 * 86400)
+        assert (starts(disk, A), starts(disk, B)[0]) == ([0, 2, 4], 5)
+        assert (again.store.log.min_offset, numbers(again)) == (5 * SIZE, [])
+        queue = again.store.queues.find("T", 0)
+        assert queue is not None
+        assert (queue.min_offset, queue.max_offset) == (20, 24), "queues follow the log"
+        assert again.store.cleaner.last_error is None
+        for disk_after in (disk.kill(), disk.crash(0.0)):
+            later = again.again(disk_after, readOnlyCommitLogStorePaths=str(A))
+            assert later.store.log.min_offset == 5 * SIZE
+            assert [int(record.body[:3]) for record in found(later, 20)] == [20, 21, 22, 23]
+
+    def test_what_is_missing_elsewhere_is_missed_all_the_same(self) -> None:
+        rig = written(24)
+        rig.store.close()
+        slowly = {"deleteWhen": EVERY_HOUR, "deleteFileBatchMax": "2"}
+        again = written(0, rig.disk, readOnlyCommitLogStorePaths=str(A), **slowly)
+        rig.disk.fail(Operation.REMOVE, errno.EROFS, where=lambda path: path.parent == A)
+        clean(again, 4 * 86400, seconds=9.0)
+        assert again.store.log.min_offset == 2 * SIZE
+        disk = rig.disk.kill()
+        disk.remove(B / f"{3 * SIZE:020d}")
+        with pytest.raises(StoreDamaged, match=f"{3 * SIZE:020d} should be there"):
+            again.again(disk, readOnlyCommitLogStorePaths=str(A))
+
+    def test_a_disk_that_was_to_be_written_is_no_such_disk(self) -> None:
+        rig = written(24, deleteWhen=EVERY_HOUR)
+        rig.disk.fail(
+            Operation.REMOVE, errno.EROFS, times=None, where=lambda path: path.parent == A
+        )
+        clean(rig, 4 * 86400)
+        assert rig.store.log.min_offset == 0
+        assert "Read-only file system" in str(rig.store.cleaner.last_error)
 
     def test_one_that_is_not_there_is_not_passed_over(self) -> None:
         with pytest.raises(StoreDamaged, match=r"/gone of readOnlyCommitLogStorePaths is not"):

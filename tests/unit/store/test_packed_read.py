@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gantrymq.kernel import kernel
 from gantrymq.store import packed_read
-from gantrymq.store.get import TagFilter
+from support.queues import tag_filter
 from support.store_rig import LOG, Rig
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def short(rig: Rig, offset: int, count: int, tags: tuple[str, ...]) -> Found | N
 
 
 def long(rig: Rig, offset: int, count: int, tags: tuple[str, ...]) -> Found:
-    choose = TagFilter(frozenset(tag.encode() for tag in tags)) if tags else None
+    choose = tag_filter(*tags) if tags else None
     out: list[Found] = []
     rig.store.begin_get("T", 0, offset, count, choose, out.append)
     rig.settle()
@@ -41,7 +41,7 @@ def long(rig: Rig, offset: int, count: int, tags: tuple[str, ...]) -> Found:
 
 
 def begin_pull(rig: Rig, offset: int, count: int, tags: tuple[str, ...]) -> Found:
-    choose = TagFilter(frozenset(tag.encode() for tag in tags)) if tags else None
+    choose = tag_filter(*tags) if tags else None
     hashes = tuple(kernel.string_hash(tag.encode()) for tag in tags)
     out: list[Found] = []
     rig.store.reads.begin_pull("T", 0, offset, count, choose, hashes, out.append)

@@ -6,13 +6,17 @@ simulated one tells by its counts and its contents.
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING
 
 import pytest
 
 from gantrymq.store.checkpoint import load_checkpoint
+from gantrymq.store.retention import HOUR_MS, local_hour
 from gantrymq.store.settings import known_settings, read_settings
 from gantrymq.store.status import PutStatus
+from gantrymq.testing.clock import START_MS
+from gantrymq.testing.disk import Operation, SimulatedFiles
 from support.small_stores import written_store
 from support.store_rig import LOG, ROOT, Rig, message, sync_rig
 
@@ -38,8 +42,9 @@ def until(rig: Rig, is_done: Callable[[], bool], step: float = 0.05) -> float:
 
 
 def is_flushed(rig: Rig) -> bool:
-    """Tell whether all of the log is on the disk."""
-    return rig.store.flush.flushed_offset == rig.store.log.wrote_offset
+    """Tell whether the log is on the disk, up to the page of its tail."""
+    done = rig.store.flush.flushed_offset
+    return done > 0 and done >= rig.store.log.committed_pages_offset
 
 
 # -- where and how large -------------------------------------------------------------------------
@@ -186,10 +191,98 @@ def test_the_largest_body(limit: int) -> None:
 
 
 def test_what_nothing_reads_is_taken_and_said_to_have_no_effect() -> None:
-    changes = {"putMsgIndexHightWater": "5", "useReentrantLockWhenPutMessage": "false"}
+    changes = {
+        "putMsgIndexHightWater": "5",
+        "useReentrantLockWhenPutMessage": "false",
+        "bitMapLengthConsumeQueueExt": "8",
+        "flushConsumeQueueLeastPages": "1000",
+        "destroyMapedFileIntervalForcibly": "1",
+    }
     rig = Rig(BIG | changes)
     for number in range(20):
         assert rig.put(b"%d" % number).status is PutStatus.PUT_OK
     assert rig.bodies() == [b"%d" % number for number in range(20)]
+    rig.tick(1.0)
+    rig.settle()
+    assert rig.disk.read(QUEUE_FILE)[:400].count(bytes(20)) == 0, "twenty units are in the file"
     meanings = {row.names[0]: row.meaning for row in known_settings()}
     assert all("no effect" in meanings[name] for name in changes)
+
+
+# -- cleaning --------------------------------------------------------------------------------------
+
+CAPACITY = 1 << 30
+EVERY_HOUR = {"deleteWhen": ";".join(f"{hour:02d}" for hour in range(24))}
+NEVER = {"deleteWhen": f"{(local_hour(START_MS) + 12) % 24:02d}"}
+
+
+def grown_old(settings: dict[str, str]) -> Rig:
+    """Return a store with four days old messages of two queues in five log files."""
+    rig = Rig(settings, SimulatedFiles(capacity=CAPACITY))
+    for number in range(20):
+        rig.put(b"%02d" % number + bytes(900), queue_id=number % 2)
+    for _ in range(62):
+        rig.tick(1.0)
+        rig.settle()
+    for name in rig.disk.names(LOG):
+        rig.disk.set_modified_ms(LOG / name, rig.clock.now_ms() - 96 * HOUR_MS)
+    return rig
+
+
+def has_deleted(rig: Rig) -> bool:
+    return rig.store.log.min_offset > 0
+
+
+@pytest.mark.parametrize("seconds", [5, 20])
+def test_when_disks_are_looked_at(seconds: int) -> None:
+    rig = Rig({"cleanResourceInterval": str(seconds * 1000)}, SimulatedFiles(capacity=CAPACITY))
+    rig.tick(1.0)
+    rig.settle()
+    rig.disk.other_bytes = CAPACITY * 95 // 100
+    is_full = until(rig, lambda: rig.store.writability.reason is not None)
+    assert is_full == pytest.approx(seconds, abs=0.051)
+
+
+@pytest.mark.parametrize(("percent", "deletes"), [(50, True), (75, False)])
+def test_the_part_of_a_disk_above_which_old_files_go(percent: int, *, deletes: bool) -> None:
+    rig = grown_old(NEVER | {"diskMaxUsedSpaceRatio": str(percent)})
+    rig.disk.other_bytes = CAPACITY * 60 // 100
+    for _ in range(30):
+        rig.tick(1.0)
+        rig.settle()
+    assert has_deleted(rig) is deletes
+
+
+@pytest.mark.parametrize("seconds", [0, 7])
+def test_the_pause_behind_a_queue_that_lost_files(seconds: int) -> None:
+    pause = {"deleteConsumeQueueFilesInterval": str(seconds * 1000)}
+    small = {"mappedFileSizeConsumeQueue": "40"}
+    rig = grown_old(EVERY_HOUR | small | pause)
+    counts = [len(rig.disk.names(QUEUE_FILE.parent.parent / str(number))) for number in (0, 1)]
+
+    def is_shorter(number: int) -> bool:
+        return len(rig.disk.names(QUEUE_FILE.parent.parent / str(number))) < counts[number]
+
+    until(rig, lambda: is_shorter(0) or is_shorter(1))
+    between = until(rig, lambda: is_shorter(0) and is_shorter(1))
+    assert between == pytest.approx(seconds, abs=0.151)
+
+
+@pytest.mark.parametrize("seconds", [30, 60])
+def test_when_a_removal_that_failed_is_tried_again(seconds: int) -> None:
+    retry = {"redeleteHangedFileInterval": str(seconds * 1000)}
+    rig = grown_old(EVERY_HOUR | retry)
+    rig.disk.fail(Operation.REMOVE, errno.EBUSY)
+    until(rig, lambda: rig.store.cleaner.last_error is not None)
+    assert seconds <= until(rig, lambda: has_deleted(rig)) <= seconds + 10.2
+
+
+@pytest.mark.parametrize("pages", [1, 4])
+def test_after_how_many_pages_warming_forces(pages: int) -> None:
+    warm = {"warmMapedFileEnable": "true", "flushLeastPagesWhenWarmMapedFile": str(pages)}
+    syncs = []
+    for settings in (warm, {}):
+        rig = Rig(settings | {"mappedFileSizeCommitLog": str(8 * PAGE)})
+        rig.put(b"x")
+        syncs.append(rig.disk.counts[Operation.SYNC])
+    assert syncs[0] - syncs[1] == 8 // pages

@@ -206,7 +206,7 @@ class TestDelay:
     def test_the_highest_level_takes_all_above_it(self, text: str, queue_id: int) -> None:
         assert Rig().put(b"x", properties={"DELAY": text}).queue_id == queue_id
 
-    @pytest.mark.parametrize("text", ["0", "-1", "", "soon"])
+    @pytest.mark.parametrize("text", ["0", "-1", "", "soon", "1_0", " 1", "\uff11"])
     def test_no_level_is_no_delay(self, text: str) -> None:
         properties = {"DELAY": text} if text else {}
         assert Rig().put(b"x", properties=properties).topic == "T"

@@ -13,7 +13,7 @@ from gantrymq.store.errors import StoreDamaged
 from gantrymq.store.files import OsFiles
 from gantrymq.store.queue_table import QueueTable
 from gantrymq.testing.disk import Operation, SimulatedFiles
-from support.queues import log_offsets, run, unit
+from support.queues import drop_table_files_before, log_offsets, run, unit
 
 ROOT = Path("/store")
 QUEUES = ROOT / "consumequeue"
@@ -140,7 +140,7 @@ def test_truncation_and_correction_reach_every_queue(disk: SimulatedFiles) -> No
 def test_expired_files_are_named(disk: SimulatedFiles) -> None:
     table = filled(disk)
     flush(table, disk)
-    assert table.drop_files_before(950) == [QUEUES / "B/1" / f"{0:020d}"]
+    assert drop_table_files_before(table, 950) == [QUEUES / "B/1" / f"{0:020d}"]
     assert [(queue.min_offset, queue.max_offset) for queue in table] == [(3, 3), (1, 1), (6, 8)]
 
 
@@ -273,7 +273,7 @@ def test_extensions_expire_and_are_deleted(disk: SimulatedFiles) -> None:
     table = extended(disk)
     flush(table, disk)
     ext = ROOT / "consumequeue_ext/A"
-    assert table.drop_files_before(350) == [ext / "0" / f"{0:020d}"]
+    assert drop_table_files_before(table, 350) == [ext / "0" / f"{0:020d}"]
     disk.remove(ext / "0" / f"{0:020d}")
     for path in table.delete_topic("A"):
         disk.remove(path)

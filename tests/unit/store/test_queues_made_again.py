@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from gantrymq.store.get import TagFilter
 from gantrymq.testing.clock import VirtualClock
 from gantrymq.wire.record import decode_record
 from support import every_kind
+from support.queues import tag_filter
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +38,7 @@ def ends_of(store: MessageStore, topic: str, queue_id: int) -> tuple[int, int]:
 
 def consumed(store: MessageStore, topic: str, queue_id: int, tag: str | None = None) -> list[bytes]:
     """Return the messages of a queue, as one consumer after all of them gets them."""
-    wanted = None if tag is None else TagFilter(frozenset([tag.encode()]))
+    wanted = None if tag is None else tag_filter(tag)
     found: list[bytes] = []
     offset, end = 0, ends_of(store, topic, queue_id)[1]
     while offset < end:

@@ -111,3 +111,33 @@ def test_times_space_and_locks(tmp_path: Path) -> None:
     assert not (tmp_path / "lock").exists()
     assert shadow.data_end(tmp_path / "a") >= 100
     assert shadow.data_end(tmp_path / "new") == 1
+
+
+def test_what_is_made_again_as_it_was_is_not_kept(tmp_path: Path) -> None:
+    content = random.Random(2).randbytes(100_000)
+    (tmp_path / "file").write_bytes(content)
+    files, path = ShadowFiles(), tmp_path / "file"
+    files.write_at(path, 50, bytes(99_950), 0)
+    assert files.kept_bytes > 90_000
+    for position in range(0, 100_000, 7_000):
+        files.write_at(path, position, content[position : position + 7_000], 0)
+    assert files.read(path) == content
+    assert files.kept_bytes <= 4096, "at most the block that the file ends in"
+    files.remove(path)
+    for position in range(0, 100_000, 7_000):
+        files.write_at(path, position, content[position : position + 7_000], 100_000)
+        held = content[: position + 7_000].ljust(100_000, b"\0")
+        assert files.read(path) == held
+    assert files.kept_bytes <= 4096
+    region = files.open(path)
+    assert bytes(region.buffer) == content
+
+
+def test_a_file_that_was_removed_does_not_show_through(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"x" * 20_000)
+    files, path = ShadowFiles(), tmp_path / "file"
+    files.remove(path)
+    files.write_at(path, 4096, b"x" * 4096, 20_000)
+    assert files.read(path) == bytes(4096) + b"x" * 4096 + bytes(20_000 - 8192)
+    files.write_at(path, 5000, b"y", 0)
+    assert files.read_at(path, 4999, 3) == b"xyx"

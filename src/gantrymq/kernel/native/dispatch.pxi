@@ -27,15 +27,12 @@ cdef bint add_key(Out* keys, uint32_t topic_hash, const uint8_t* p, int64_t n, R
     return True
 
 
-cdef bint add_keys(Out* keys, Rec* r, Properties* properties) noexcept nogil:
-    cdef uint32_t topic_hash
+cdef bint add_keys(Out* keys, uint32_t topic_hash, Rec* r, Properties* properties) noexcept nogil:
     cdef const uint8_t* p
     cdef const uint8_t* end
     cdef const uint8_t* blank
     if not (properties.unique_key.there or properties.keys.there):
         return True
-    # `topic#key` is hashed as one text, so a character may not be split between the two; `#` is ASCII.
-    topic_hash = 31 * hash_on(0, r.topic, r.topic_bytes) + c'#'
     if properties.unique_key.there:
         if not add_key(keys, topic_hash, properties.unique_key.p, properties.unique_key.n, r):
             return False
@@ -57,6 +54,7 @@ cdef bint add_keys(Out* keys, Rec* r, Properties* properties) noexcept nogil:
 cdef struct Building:
     Runs runs
     Out keys
+    LastTopic topic
     Out multi            # int64 positions
     int64_t position
     int64_t records
@@ -68,14 +66,15 @@ cdef bint add_record(Building* b, Rec* r, const int64_t* delays, int64_t levels)
     cdef Properties properties
     cdef int transaction = r.sys_flag & 0xC
     read_properties(r.properties, r.properties_bytes, &properties)
+    see_topic(&b.topic, r)
     if transaction == 0 or transaction == 8:
-        if not add_unit(&b.runs, r, tags_code_of(r, &properties, delays, levels)):
+        if not add_unit(&b.runs, &b.topic, r, tags_code_of(r, &properties, delays, levels)):
             return False
         if properties.multi:
             if not ensure(&b.multi, 8):
                 return False
             put(&b.multi, &b.position, 8)
-    return transaction == 12 or add_keys(&b.keys, r, &properties)
+    return transaction == 12 or add_keys(&b.keys, b.topic.key_hash, r, &properties)
 
 
 cdef void build(
@@ -125,6 +124,7 @@ def dispatch_records(buffer, start, end, log_base, verify_crc, records_max, dela
     check_records_max(records_max)
     most = min(records_max, 0x7FFFFFFFFFFFFFFF)
     memset(&b, 0, sizeof(Building))
+    b.topic.n = -1
     b.position = start
     try:
         delays = <int64_t*>malloc(<size_t>(levels + 1) * sizeof(int64_t))

@@ -11,9 +11,12 @@ cdef inline uint64_t stirred(uint64_t h, uint64_t word) noexcept nogil:
     return h ^ (h >> 29)
 
 
-cdef inline uint32_t name_hash(const uint8_t* p, int64_t n, uint32_t number) noexcept nogil:
-    """Hash a name and a number that goes with it."""
-    cdef uint64_t h = stirred(HASH_SEED, (<uint64_t>n << 32) | number)
+cdef inline uint32_t finished(uint64_t h) noexcept nogil:
+    return <uint32_t>((h * 0xBF58476D1CE4E5B9u) >> 32)
+
+
+cdef inline uint32_t name_hash(const uint8_t* p, int64_t n) noexcept nogil:
+    cdef uint64_t h = stirred(HASH_SEED, <uint64_t>n)
     cdef uint64_t word
     while n >= 8:
         memcpy(&word, p, 8)
@@ -22,5 +25,9 @@ cdef inline uint32_t name_hash(const uint8_t* p, int64_t n, uint32_t number) noe
         n -= 8
     word = 0
     memcpy(&word, p, <size_t>n)
-    h = stirred(h, word) * 0xBF58476D1CE4E5B9u
-    return <uint32_t>(h >> 32)
+    return finished(stirred(h, word))
+
+
+cdef inline uint32_t numbered_hash(uint32_t h, uint32_t number) noexcept nogil:
+    """Hash a name, whose hash is known, and a number that goes with it."""
+    return finished(stirred(HASH_SEED, (<uint64_t>h << 32) | number))

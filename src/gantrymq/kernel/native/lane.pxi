@@ -29,8 +29,7 @@ cdef class SendLane:
         check_plain(region, "region")
         if not 0 <= version <= 32767:
             raise InvalidValue("lane: version must be between 0 and 32767")
-        if body_bytes_max < 1:
-            raise InvalidValue("lane: body_bytes_max must be positive")
+        self.limit_bodies(body_bytes_max)
         self.store_host = store_host
         self.cluster = b"CLUSTER\x01" + cluster
         self.region = region
@@ -46,7 +45,6 @@ cdef class SendLane:
         self.lane.trace_on = bool(trace_on)
         self.lane.refuses_extra_fields = bool(refuses_extra_fields)
         self.lane.version = version
-        self.lane.body_bytes_max = min(body_bytes_max, 0x7FFFFFFF)
         self.lane.policy.names = <Slice*>calloc(<size_t>(len(self.policy_names) + 1), sizeof(Slice))
         if self.lane.policy.names == NULL:
             raise MemoryError
@@ -56,6 +54,12 @@ cdef class SendLane:
             self.lane.policy.names[i].n = len(name)
             self.lane.policy.lengths |= <uint64_t>1 << min(len(name), 63)
             self.lane.policy.count = i + 1
+
+    def limit_bodies(self, body_bytes_max):
+        """Take other sizes of bodies from now on; longer ones are left to policy."""
+        if body_bytes_max < 1:
+            raise InvalidValue("lane: body_bytes_max must be positive")
+        self.lane.body_bytes_max = min(body_bytes_max, 0x7FFFFFFF)
 
     def __dealloc__(self):
         cdef int64_t i
@@ -101,7 +105,7 @@ cdef class SendLane:
             raise MemoryError
         memcpy(place.name, PyBytes_AS_STRING(topic), <size_t>len(topic))
         place.name_bytes = <int32_t>len(topic)
-        place.hash = name_hash(place.name, place.name_bytes, 0)
+        place.hash = name_hash(place.name, place.name_bytes)
         place.queues = <int32_t>len(offsets)
         for i in range(len(offsets)):
             place.next_offsets[i] = offsets[i]

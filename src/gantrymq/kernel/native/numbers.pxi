@@ -1,37 +1,35 @@
 # Numbers in bytes and in text, and slices of somebody else's bytes.
 
 
-cdef inline uint16_t load16(const uint8_t* p) noexcept nogil:
-    return <uint16_t>((<uint32_t>p[0] << 8) | p[1])
-
-
-cdef inline uint32_t load32(const uint8_t* p) noexcept nogil:
-    return (<uint32_t>p[0] << 24) | (<uint32_t>p[1] << 16) | (<uint32_t>p[2] << 8) | p[3]
-
-
-cdef inline uint64_t load64(const uint8_t* p) noexcept nogil:
-    return (<uint64_t>load32(p) << 32) | load32(p + 4)
+cdef extern from *:
+    """
+    /* Big-endian numbers. Compilers know the shifts for what they are in a load, less often in a store. */
+    #if defined(__GNUC__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    static inline uint16_t load16(const uint8_t *p) { uint16_t v; memcpy(&v, p, 2); return __builtin_bswap16(v); }
+    static inline uint32_t load32(const uint8_t *p) { uint32_t v; memcpy(&v, p, 4); return __builtin_bswap32(v); }
+    static inline uint64_t load64(const uint8_t *p) { uint64_t v; memcpy(&v, p, 8); return __builtin_bswap64(v); }
+    static inline void store16(uint8_t *p, uint32_t v) { uint16_t w = __builtin_bswap16((uint16_t)v); memcpy(p, &w, 2); }
+    static inline void store32(uint8_t *p, uint32_t v) { v = __builtin_bswap32(v); memcpy(p, &v, 4); }
+    static inline void store64(uint8_t *p, uint64_t v) { v = __builtin_bswap64(v); memcpy(p, &v, 8); }
+    #else
+    static inline uint16_t load16(const uint8_t *p) { return (uint16_t)(p[0] << 8 | p[1]); }
+    static inline uint32_t load32(const uint8_t *p) { return (uint32_t)load16(p) << 16 | load16(p + 2); }
+    static inline uint64_t load64(const uint8_t *p) { return (uint64_t)load32(p) << 32 | load32(p + 4); }
+    static inline void store16(uint8_t *p, uint32_t v) { p[0] = (uint8_t)(v >> 8); p[1] = (uint8_t)v; }
+    static inline void store32(uint8_t *p, uint32_t v) { store16(p, v >> 16); store16(p + 2, v); }
+    static inline void store64(uint8_t *p, uint64_t v) { store32(p, (uint32_t)(v >> 32)); store32(p + 4, (uint32_t)v); }
+    #endif
+    """
+    uint16_t load16(const uint8_t* p) noexcept nogil
+    uint32_t load32(const uint8_t* p) noexcept nogil
+    uint64_t load64(const uint8_t* p) noexcept nogil
+    void store16(uint8_t* p, uint32_t v) noexcept nogil
+    void store32(uint8_t* p, uint32_t v) noexcept nogil
+    void store64(uint8_t* p, uint64_t v) noexcept nogil
 
 
 cdef inline uint32_t load32_little(const uint8_t* p) noexcept nogil:
     return (<uint32_t>p[3] << 24) | (<uint32_t>p[2] << 16) | (<uint32_t>p[1] << 8) | p[0]
-
-
-cdef inline void store16(uint8_t* p, uint32_t v) noexcept nogil:
-    p[0] = <uint8_t>(v >> 8)
-    p[1] = <uint8_t>v
-
-
-cdef inline void store32(uint8_t* p, uint32_t v) noexcept nogil:
-    p[0] = <uint8_t>(v >> 24)
-    p[1] = <uint8_t>(v >> 16)
-    p[2] = <uint8_t>(v >> 8)
-    p[3] = <uint8_t>v
-
-
-cdef inline void store64(uint8_t* p, uint64_t v) noexcept nogil:
-    store32(p, <uint32_t>(v >> 32))
-    store32(p + 4, <uint32_t>v)
 
 
 cdef extern from *:

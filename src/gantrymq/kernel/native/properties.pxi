@@ -1,5 +1,13 @@
 # Property strings: name 0x01 value 0x02 ...
 
+cdef enum:
+    NAME_TAGS = 0x54414753       # the letters, as one number
+    NAME_KEYS = 0x4B455953
+
+
+cdef uint64_t NAME_UNIQ_KEY = 0x554E49515F4B4559u
+
+
 cdef struct Properties:
     Slice tags
     Slice keys
@@ -17,8 +25,10 @@ cdef inline bint next_entry(const uint8_t** at, const uint8_t* end, Slice* name,
         stop = <const uint8_t*>memchr(p, 2, <size_t>(end - p))
         if stop == NULL:
             stop = end
-        middle = <const uint8_t*>memchr(p, 1, <size_t>(stop - p))
-        if middle != NULL and middle > p and middle + 1 < stop:
+        middle = p  # names are short: cheaper than a call
+        while middle < stop and middle[0] != 1:
+            middle += 1
+        if middle > p and middle + 1 < stop:
             name.p = p
             name.n = middle - p
             content.p = middle + 1
@@ -39,12 +49,12 @@ cdef void read_properties(const uint8_t* p, int64_t n, Properties* out) noexcept
     memset(out, 0, sizeof(Properties))
     while next_entry(&at, end, &name, &content):
         if name.n == 4:
-            if memcmp(name.p, b"TAGS", 4) == 0:
+            if load32(name.p) == NAME_TAGS:
                 out.tags = content
-            elif memcmp(name.p, b"KEYS", 4) == 0:
+            elif load32(name.p) == NAME_KEYS:
                 out.keys = content
         elif name.n == 8:
-            if memcmp(name.p, b"UNIQ_KEY", 8) == 0:
+            if load64(name.p) == NAME_UNIQ_KEY:
                 out.unique_key = content
         elif name.n == 5:
             if memcmp(name.p, b"DELAY", 5) == 0:

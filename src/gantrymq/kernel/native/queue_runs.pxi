@@ -1,5 +1,23 @@
 # Consume queue units, gathered queue by queue while the log is walked in order.
 
+cdef struct LastTopic:
+    # The topic of the record before, which most often is the next one's too.
+    const uint8_t* p
+    int32_t n
+    uint32_t name_hash
+    uint32_t key_hash       # of `topic#`, to be continued over a key
+
+
+cdef inline void see_topic(LastTopic* topic, Rec* r) noexcept nogil:
+    if topic.n == r.topic_bytes and memcmp(topic.p, r.topic, <size_t>r.topic_bytes) == 0:
+        return
+    topic.p = r.topic
+    topic.n = r.topic_bytes
+    topic.name_hash = name_hash(r.topic, r.topic_bytes)
+    # `topic#key` is hashed as one text, so a character may not be split between the two; `#` is ASCII.
+    topic.key_hash = 31 * hash_on(0, r.topic, r.topic_bytes) + c'#'
+
+
 cdef struct Run:
     const uint8_t* topic
     int32_t topic_bytes
@@ -48,9 +66,9 @@ cdef bint rehash(Runs* all, int64_t slot_count) noexcept nogil:
     return True
 
 
-cdef Run* run_for(Runs* all, Rec* r) noexcept nogil:
+cdef Run* run_for(Runs* all, LastTopic* topic, Rec* r) noexcept nogil:
     """The run that this record continues, made if there is none; NULL when there is no memory."""
-    cdef uint32_t h = name_hash(r.topic, r.topic_bytes, <uint32_t>r.queue_id)
+    cdef uint32_t h = numbered_hash(topic.name_hash, <uint32_t>r.queue_id)
     cdef int64_t slot
     cdef Run* run
     cdef Run* grown
@@ -59,8 +77,8 @@ cdef Run* run_for(Runs* all, Rec* r) noexcept nogil:
     slot = h & (all.slot_count - 1)
     while all.slots[slot] >= 0:
         run = &all.runs[all.slots[slot]]
-        if (run.hash == h and run.queue_id == r.queue_id and run.topic_bytes == r.topic_bytes
-                and memcmp(run.topic, r.topic, <size_t>r.topic_bytes) == 0):
+        if (run.hash == h and run.queue_id == r.queue_id and run.topic_bytes == topic.n
+                and (run.topic == topic.p or memcmp(run.topic, topic.p, <size_t>topic.n) == 0)):
             if r.queue_offset > run.last_offset and r.queue_offset - 1 == run.last_offset:
                 return run
             break
@@ -73,8 +91,8 @@ cdef Run* run_for(Runs* all, Rec* r) noexcept nogil:
         all.room = all.room * 2 + 16
     run = &all.runs[all.count]
     memset(run, 0, sizeof(Run))
-    run.topic = r.topic
-    run.topic_bytes = r.topic_bytes
+    run.topic = topic.p
+    run.topic_bytes = topic.n
     run.queue_id = r.queue_id
     run.hash = h
     run.first_offset = r.queue_offset
@@ -83,8 +101,8 @@ cdef Run* run_for(Runs* all, Rec* r) noexcept nogil:
     return run
 
 
-cdef bint add_unit(Runs* all, Rec* r, int64_t tags_code) noexcept nogil:
-    cdef Run* run = run_for(all, r)
+cdef bint add_unit(Runs* all, LastTopic* topic, Rec* r, int64_t tags_code) noexcept nogil:
+    cdef Run* run = run_for(all, topic, r)
     cdef uint8_t* at
     if run == NULL or not ensure(&run.units, 20):
         return False

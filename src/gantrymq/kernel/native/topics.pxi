@@ -25,7 +25,7 @@ cdef Topic* find_topic(Topics* all, const uint8_t* p, int64_t n) noexcept nogil:
     cdef Topic* topic
     if all.slot_count == 0:
         return NULL
-    h = name_hash(p, n, 0)
+    h = name_hash(p, n)
     slot = h & (all.slot_count - 1)
     while all.slots[slot] != -1:
         if all.slots[slot] >= 0:

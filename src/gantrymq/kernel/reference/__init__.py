@@ -27,6 +27,7 @@ from gantrymq.kernel.reference.records import (
 )
 from gantrymq.kernel.reference.replies import encode_pull_reply, encode_send_reply
 from gantrymq.kernel.reference.requests import decode_request
+from gantrymq.kernel.reference.send_replies import split_send_replies
 from gantrymq.kernel.reference.torn import find_torn
 from gantrymq.kernel.reference.units import scan_units
 
@@ -58,6 +59,7 @@ __all__ = [
     "scan_records",
     "scan_units",
     "split_frames",
+    "split_send_replies",
     "string_hash",
     "touch_pages",
 ]

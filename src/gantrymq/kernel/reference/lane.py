@@ -85,18 +85,22 @@ class SendLane:
         printable("region", region)
         if not 0 <= version <= _VERSION_MAX:
             raise InvalidValue("lane: version must be between 0 and 32767")
-        if body_bytes_max < 1:
-            raise InvalidValue("lane: body_bytes_max must be positive")
+        self.limit_bodies(body_bytes_max)
         self._store_host = store_host
         self._cluster = cluster
         self._region = region
         self._trace_on = trace_on
         self._version = version
-        self._body_bytes_max = body_bytes_max
         self._policy_names = frozenset(policy_names)
         self._refuses_extra_fields = refuses_extra_fields
         self._next: dict[bytes, list[int]] = {}
         self._counts: dict[bytes, tuple[int, int]] = {}
+
+    def limit_bodies(self, body_bytes_max: int) -> None:
+        """Take other sizes of bodies from now on."""
+        if body_bytes_max < 1:
+            raise InvalidValue("lane: body_bytes_max must be positive")
+        self._body_bytes_max = body_bytes_max
 
     # -- topics ---------------------------------------------------------------------------------
 
