@@ -13,6 +13,8 @@ most: `shown` cuts a value, and the errors themselves have a bound.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from gantrymq.limits import ERROR_TEXT_CHARACTERS_MAX, SHOWN_CHARACTERS_MAX
 
 
@@ -23,6 +25,9 @@ def shown(text: str, characters_max: int = SHOWN_CHARACTERS_MAX) -> str:
 
 class GantryError(Exception):
     """Anything that gantrymq raises on purpose."""
+
+    retriable: ClassVar[bool] = False
+    """Whether the same call may well succeed a little later, or with another broker."""
 
 
 class ProtocolError(GantryError):

@@ -23,6 +23,7 @@ class FakePeer:
         self.host = bytes([10, 0, 0, 1]) + number.to_bytes(4)
         self.listener = "10.0.0.9:10911"
         self.is_open = True
+        self.waited_ms = 0
         self.told: list[Command] = []
         self.closed_because: str | None = None
 

@@ -29,6 +29,8 @@ _SMALL: Final = {
     # A disk that is nearly full is no reason to refuse what a test sends.
     "diskSpaceWarningLevelRatio": "0.99",
     "diskSpaceCleanForciblyRatio": "0.99",
+    # Nor is a machine that has no time for the server because it runs other tests.
+    "waitTimeMillsInSendQueue": "10000",
 }
 _READY: Final = re.compile(r"is ready: name server (\S+:\d+), broker \S+:(\d+),")
 
@@ -44,6 +46,7 @@ class Running(NamedTuple):
     port: int
     """The broker's."""
     log: Path
+    pid: int
 
     def client(self) -> RemotingClient:
         """Return a new connection to the broker."""
@@ -90,7 +93,7 @@ def _when_ready(process: subprocess.Popen[bytes], log: Path) -> Running:
     while time.monotonic() < deadline:
         said = _READY.search(log.read_text(encoding="utf-8", errors="replace"))
         if said is not None:
-            return Running(said[1], int(said[2]), log)
+            return Running(said[1], int(said[2]), log, process.pid)
         if process.poll() is not None:
             raise NotRunning(f"it ended with {process.returncode}:\n{log_end(log)}")
         time.sleep(0.02)

@@ -41,6 +41,7 @@ class FakePeer:
         self.listener = listener
         self.host = bytes(8)
         self.is_open = True
+        self.waited_ms = 0
         self.closed_because: str | None = None
 
     def ask(self, request: Command, timeout_s: float) -> NoReturn:

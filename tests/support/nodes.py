@@ -16,12 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from gantrymq.transport.tls import ServerTls
+
 SMALL = {
     "mappedFileSizeCommitLog": str(1 << 20),
     "maxHashSlotNum": "1000",
     "maxIndexNum": "4000",
     "diskSpaceWarningLevelRatio": "0.99",
     "diskSpaceCleanForciblyRatio": "0.99",
+    "waitTimeMillsInSendQueue": "10000",
     "bindAddress": "127.0.0.1",
     "brokerIP1": "127.0.0.1",
     "brokerName": "broker-a",
@@ -39,7 +42,7 @@ def _noted(node: Kind) -> Kind:
     return node
 
 
-def name_server(folder: Path, port: int = 0) -> NamesrvNode:
+def name_server(folder: Path, port: int = 0, tls: ServerTls | None = None) -> NamesrvNode:
     """Return a name server that was not started."""
     settings = {
         "listenPort": str(port),
@@ -47,14 +50,14 @@ def name_server(folder: Path, port: int = 0) -> NamesrvNode:
         "kvConfigPath": str(folder / "kvConfig.json"),
         "configStorePath": str(folder / "namesrv.properties"),
     }
-    return _noted(NamesrvNode(read_namesrv_settings(settings)))
+    return _noted(NamesrvNode(read_namesrv_settings(settings), tls=tls))
 
 
 def broker_node(folder: Path, *name_servers: str, **settings: str) -> BrokerNode:
     """Return a broker that was not started; `settings` are Apache's."""
     properties = SMALL | {"namesrvAddr": ";".join(name_servers)} | settings
     found = read_broker_config({"storePathRootDir": str(folder)} | properties, folder)
-    return _noted(BrokerNode(found.broker, found.store))
+    return _noted(BrokerNode(found.broker, found.store, client_tls=found.client_tls))
 
 
 def all_in_one(folder: Path, **settings: str) -> AllInOne:
@@ -66,7 +69,9 @@ def all_in_one(folder: Path, **settings: str) -> AllInOne:
         "kvConfigPath": str(folder / "kvConfig.json"),
         "configStorePath": str(folder / "namesrv.properties"),
     }
-    return _noted(AllInOne(read_namesrv_settings(names), found.broker, found.store))
+    tls = found.tls if found.tls.cert_path else None
+    parts = read_namesrv_settings(names), found.broker, found.store
+    return _noted(AllInOne(*parts, tls=tls, client_tls=found.client_tls))
 
 
 async def ask(port: int, code: int, fields: Mapping[str, str], body: bytes = b"") -> Command:

@@ -81,7 +81,7 @@ class TimedRig:
         self.disk.clock = self.clock
         self.loop = _LOOP
         self.is_alive = True
-        self.workers = [StepWorker() for _ in range(5)]
+        self.workers = [StepWorker() for _ in (*Workers._fields, "config")]
         *store_workers, config = self.workers
         sizes = {"mappedFileSizeCommitLog": "65536", "mappedFileSizeConsumeQueue": "2000"}
         self.broker = Broker(

@@ -14,6 +14,7 @@ from gantrymq.broker.router import Router
 from gantrymq.broker.settings import BrokerSettings, LiveSettings
 from gantrymq.broker.storing import Storing
 from gantrymq.broker.tables import make_tables
+from gantrymq.broker.timer.rules import Timing
 from gantrymq.broker.transactions import TransactionParts, Transactions
 from gantrymq.broker.transactions_ops import GROUP
 from gantrymq.model.names import CHECKED_TOO_OFTEN_TOPIC, HALF_OP_TOPIC, HALF_TOPIC
@@ -85,6 +86,7 @@ class World:
                 self.storing,
                 self.tables,
                 self.settings,
+                Timing(self.settings, self.clock),
                 self.clock,
                 STORE_HOST,
                 self.loop.create_future,

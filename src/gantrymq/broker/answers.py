@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
-from gantrymq.errors import ContentError
 from gantrymq.wire.codes import ResponseCode
 from gantrymq.wire.command import Command
-from gantrymq.wire.response_errors import ResponseError
+from gantrymq.wire.settling import problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _RESPONSE: Final = 1
-REMARK_CHARACTERS_MAX: Final = 1024
-"""Of an answer's remark: what a peer wrote may stand in it."""
 
 
 class Asked(Protocol):
@@ -56,15 +53,6 @@ def answer(
 
 
 def refusal(asked: Asked, error: Exception, fields: Mapping[str, str] | None = None) -> Command:
-    """Return the response that says what went wrong.
-
-    A `ResponseError` has its code; a request whose content cannot be read, or that met a fault of
-    ours, gets SYSTEM_ERROR, as from an Apache broker.
-    """
-    if isinstance(error, ResponseError):
-        code, remark = error.code, error.remark
-    elif isinstance(error, ContentError):
-        code, remark = ResponseCode.SYSTEM_ERROR, str(error)
-    else:
-        code, remark = ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}"
-    return answer(asked, code, fields, remark=remark[:REMARK_CHARACTERS_MAX])
+    """Return the response that says what went wrong, as `wire.settling` puts it."""
+    code, remark = problem(error)
+    return answer(asked, code, fields, remark=remark)

@@ -17,18 +17,21 @@ from gantrymq.broker.admin.admin import admin_handlers
 from gantrymq.broker.admin.configuration import LiveChanges
 from gantrymq.broker.admin.parts import AdminParts
 from gantrymq.broker.admin.refused import REFUSED
+from gantrymq.broker.aging import Ages
 from gantrymq.broker.client_requests import ClientRequests
 from gantrymq.broker.config_saving import ConfigSaver, SaveFailed
 from gantrymq.broker.counting import Counting
 from gantrymq.broker.delay import DelayDelivery
 from gantrymq.broker.general_requests import GeneralRequests
-from gantrymq.broker.half import as_half
 from gantrymq.broker.hold import HeldPulls
+from gantrymq.broker.lanes import Lanes
+from gantrymq.broker.notices import Notices
 from gantrymq.broker.pop.joined import TimedParts, TimersAndPops
 from gantrymq.broker.pull import Pulling
 from gantrymq.broker.queries import Queries
 from gantrymq.broker.replies import Replies
 from gantrymq.broker.retry import SendBack
+from gantrymq.broker.rewriting import Rewriting
 from gantrymq.broker.router import Router
 from gantrymq.broker.schedule import Schedule
 from gantrymq.broker.selections import Selections
@@ -39,19 +42,16 @@ from gantrymq.broker.storing import Storing
 from gantrymq.broker.tables import make_tables, restore_topics
 from gantrymq.broker.timer.rules import Timing
 from gantrymq.broker.transactions import TransactionParts, Transactions
-from gantrymq.model.names import is_retry_topic, may_send_to
-from gantrymq.model.topic import FilterType, Perm
 from gantrymq.store.broker_statistics import BrokerStatistics
 from gantrymq.store.message_store import Identity, MessageStore
 from gantrymq.store.settings import BrokerRole
-from gantrymq.store.statistics import StoreStatistics
 from gantrymq.store.timers import StoreTimers
 from gantrymq.wire.codes import RequestCode
 from gantrymq.wire.hosts import decode_host
 
 if TYPE_CHECKING:
     from asyncio import Future
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from gantrymq.broker.admin.configuration import Changed
     from gantrymq.broker.admin.parts import RouteOf
@@ -62,7 +62,6 @@ if TYPE_CHECKING:
     from gantrymq.kernel import QueueRun
     from gantrymq.model.topic import TopicConfig
     from gantrymq.store.files import Files
-    from gantrymq.store.put import NewMessage
     from gantrymq.store.recovery import RecoveryReport
     from gantrymq.store.settings import StoreSettings
     from gantrymq.store.worker import Worker, Workers
@@ -72,6 +71,7 @@ log = logging.getLogger(__name__)
 
 CLIENT_SCAN_S: Final = 10.0
 SAMPLE_S: Final = 1.0
+FILTER_CLEAN_S: Final = 60.0
 WALL_CLOCK_S: Final = 1.0
 
 
@@ -143,6 +143,7 @@ class Broker:
             memory_bytes=around.memory_bytes,
             soon=loop.soon,
         )
+        self._lanes = Lanes(self.store, self.settings)
         self.saver = ConfigSaver(
             around.files,
             store_settings.paths.config,
@@ -152,7 +153,7 @@ class Broker:
         )
         self.counting = Counting(
             BrokerStatistics(clock, settings.cluster),
-            StoreStatistics(clock),
+            self.store.statistics,
             self.store.take_counts,
         )
         self.delay = DelayDelivery(
@@ -174,23 +175,18 @@ class Broker:
         new_future = self._around.loop.new_future
         pick = Random().randrange  # noqa: S311 - a queue is no secret
         storing = Storing(self.store, settings, store_host, new_future, self.counting.stored)
-        selections = Selections(tables.filters, settings, clock)
+        selections = Selections(tables.filters, settings, clock, self.store.queues.read_extension)
+        self.store.queues.extending.bitmap = self._filter_bitmap
         self.clients = ClientRequests(
-            tables.clients, tables.groups, tables.topics, tables.locks, selections, settings
-        )
-        pulling = Pulling(
-            self.store,
-            tables.topics,
-            tables.groups,
             tables.clients,
-            tables.offsets,
+            tables.groups,
+            tables.topics,
+            tables.locks,
             selections,
-            self.held,
-            self.counting,
             settings,
-            is_slave=self.is_slave,
-            new_future=new_future,
+            Notices(tables.clients.told_of_changes, clock),
         )
+        pulling = self._make_pulling(selections)
         sending = self._sending = Sending(
             storing, tables.topics, tables.groups, Rewriting(self.timing), settings, clock, pick
         )
@@ -218,7 +214,7 @@ class Broker:
             {
                 **self.timed.handlers,
                 **GeneralRequests(sending, pulling, settings).handlers,
-                **Queries(self.store, tables.offsets).handlers,
+                **Queries(self.store, tables).handlers,
                 **self.clients.handlers,
                 **self.transactions.handlers,
                 **replies.handlers,
@@ -234,7 +230,24 @@ class Broker:
             pulling,
             self.router,
             settings,
+            Ages(settings, self.store.page_cache, self.counting, clock),
             (self.clients, pulling, self.timed),
+        )
+
+    def _make_pulling(self, selections: Selections) -> Pulling:
+        tables = self.tables
+        return Pulling(
+            self.store,
+            tables.topics,
+            tables.groups,
+            tables.clients,
+            tables.offsets,
+            selections,
+            self.held,
+            self.counting,
+            self.settings,
+            is_slave=lambda: self.is_slave,
+            new_future=self._around.loop.new_future,
         )
 
     def _admin_handlers(
@@ -248,6 +261,7 @@ class Broker:
             held=self.held,
             selections=selections,
             saver=self.saver,
+            timed=self.timed,
             clock=self._around.clock,
             address=decode_host(store_host, "store host").text,
             is_slave=lambda: self.is_slave,
@@ -301,6 +315,7 @@ class Broker:
                 storing,
                 self.tables,
                 self.settings,
+                self.timing,
                 self._around.clock,
                 store_host,
                 self._around.loop.new_future,
@@ -325,6 +340,22 @@ class Broker:
         """Tell whether this broker copies a master."""
         return self.store_settings.replication.role is BrokerRole.SLAVE
 
+    def became_master(self, store_settings: StoreSettings) -> None:
+        """Begin what a master does and a slave does not: delays, transactions, timers, pops.
+
+        Whoever changes the role has seen to it that the store takes writes; `store_settings` are
+        those that hold from now on. Blocks: what waits is read from the disk.
+
+        Raises:
+            StoreDamaged: a file of timers or pops and its backup cannot be understood.
+            OSError: the disk refuses.
+        """
+        self.store_settings = store_settings
+        now = self._around.clock.monotonic()
+        self.timed.become_master(now)
+        for entry in (self._delay_entry, self._transactions_entry):
+            self.schedule.poke(entry, now)
+
     # -- start and stop -------------------------------------------------------------------------
 
     def open(self, progress: Callable[[int], None] | None = None) -> RecoveryReport:
@@ -343,8 +374,7 @@ class Broker:
         except BaseException:
             self.store.close()
             raise
-        for topic in self.tables.topics.all().values():
-            self._open_lane(topic)
+        self._lanes.set_all(self.tables.topics.all().values())
         self._timers = StoreTimers(self.store, self.store_settings, now)
         self._is_open = True
         self._plan(now, self._timers)
@@ -352,25 +382,25 @@ class Broker:
 
     def _load(self, *, was_clean: bool) -> None:
         """Read the tables, and mend what a kill left undone."""
-        topics = self.tables.topics
-        file = self.store_settings.paths.config / topics.file_name
-        file_was_there = self._around.files.exists(file)
         schedule = self.store_settings.schedule
-        self.tables.load(self.saver, self.settings.now, schedule.flush_interval_ms)
+        is_whole = self.tables.load(self.saver, self.settings.now, schedule.flush_interval_ms)
         self.saver.add(self.live_changes)
-        if not was_clean or not file_was_there:
-            restore_topics(topics, self.store, file_was_there=file_was_there)
+        if not was_clean or not is_whole:
+            restore_topics(self.tables.topics, self.store)
 
     def _plan(self, now: float, timers: StoreTimers) -> None:
         plan = self.schedule
         plan.add("store timers", timers.tick, now)
-        plan.add("saving tables", self.saver.tick, now)
+        self._saving_entry = plan.add("saving tables", self.saver.tick, now)
         self._delay_entry = plan.add("delayed messages", self._tick_delay, now)
         self._transactions_entry = plan.add("transactions", self.transactions.tick, now)
         self._held_entry = plan.add("held pulls", self.held.expire, None)
         self.held.sooner = lambda due: plan.poke(self._held_entry, due)
+        notices = plan.add("notices to members", self.clients.notices.tick, None)
+        self.clients.notices.sooner = lambda due: plan.poke(notices, due)
         plan.every("silent clients", CLIENT_SCAN_S, self.clients.expire, now)
         plan.every("queue locks", CLIENT_SCAN_S, self.tables.locks.expire, now)
+        plan.every("old filters", FILTER_CLEAN_S, self._clean_filters, now)
         plan.every("statistics", SAMPLE_S, self.counting.sample, now)
 
     def tick(self, now: float) -> float | None:
@@ -388,6 +418,12 @@ class Broker:
 
     # -- what the parts tell each other ---------------------------------------------------------
 
+    def _filter_bitmap(self, topic: str, properties: Mapping[str, str]) -> bytes | None:
+        """Say in the extension of a queue which SQL92 consumers want a message."""
+        if not self.settings.now.filter_bitmap:
+            return None
+        return self.tables.filters.bits_for(topic, properties)
+
     def _arrived(self, run: QueueRun) -> None:
         self.held.arrived(run)
         self.delay.arrived(run)
@@ -402,6 +438,9 @@ class Broker:
         # The wall clock may be set, so it is looked at now and then.
         wait_s = max(0, due_ms - self._around.clock.now_ms()) / 1000
         return now + min(wait_s, WALL_CLOCK_S)
+
+    def _clean_filters(self) -> None:
+        self.tables.filters.clean(self._around.clock.now_ms())
 
     def _delay_moved(self) -> None:
         self.schedule.poke(self._delay_entry, self._around.clock.monotonic())
@@ -421,15 +460,15 @@ class Broker:
         if changed.broker.offsets_interval_ms != before.offsets_interval_ms:
             self.saver.change_interval(self.tables.offsets, changed.broker.offsets_interval_ms)
         if changed.broker.permission != before.permission:
-            for topic in self.tables.topics.all().values():
-                self._open_lane(topic)
+            self._lanes.set_all(self.tables.topics.all().values())
             self.tables.topics.touch()
             self._routes_changed()
 
     def _topic_changed(self, topic: TopicConfig) -> None:
         if self._is_open:
-            self._open_lane(topic)
-            self.saver.save(self.tables.topics, lambda _error: None)
+            self._lanes.set(topic)
+            # Who must be sure waits for `saver.save`; of those that sends make many come together.
+            self.schedule.poke(self._saving_entry, self.saver.soon(self.tables.topics))
             self._routes_changed()
 
     def _topic_removed(self, name: str) -> None:
@@ -438,33 +477,14 @@ class Broker:
             self.saver.save(self.tables.topics, lambda _error: None)
             self._routes_changed()
 
-    def _open_lane(self, topic: TopicConfig) -> None:
-        """Let ordinary sends to a topic take the lane, if nothing about it needs policy."""
-        if (
-            topic.writable
-            and self.settings.now.permission & Perm.WRITE
-            and may_send_to(topic.name)
-            and not is_retry_topic(topic.name)
-            and topic.filter_type is not FilterType.MULTI_TAG  # its messages get a flag
-        ):
-            self.store.open_topic(topic.name, topic.write_queues)
-        else:
-            self.store.close_topic(topic.name)
-
     def _mismatch_changed(self, mismatch: Mismatch) -> None:
         if len(mismatch.variants) > 1:
-            log.warning("the members of group %s subscribe to different things", mismatch.group)
-
-
-class Rewriting:
-    """Turns messages that are not to be seen yet into those that are stored instead."""
-
-    def __init__(self, timing: Timing) -> None:
-        self.as_timer = timing.as_timer
-
-    def as_half(self, message: NewMessage) -> NewMessage:
-        """Return the half message."""
-        return as_half(message)
+            self.counting.mismatches += 1
+            log.warning(
+                "the members of group %s subscribe to different things: %s",
+                mismatch.group,
+                mismatch.in_words(),
+            )
 
 
 def _save_failed(failure: SaveFailed) -> None:

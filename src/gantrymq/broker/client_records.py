@@ -88,8 +88,9 @@ class GroupChange(NamedTuple):
     """What happened to the members of a consumer group."""
 
     group: str
-    notify: tuple[Peer, ...] = ()
-    """Who must be told (40): nobody in broadcasting or where the group's settings say so."""
+    notify: bool = False
+    """Whether members must be told (40): not in broadcasting or where the group's settings say
+    so."""
     joined: tuple[str, ...] = ()
     """Client ids."""
     left: tuple[str, ...] = ()

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from gantrymq.broker.answers import answer
 from gantrymq.model.names import retry_topic
 from gantrymq.model.topic import UNIT_SUBSCRIPTION_FLAG
@@ -19,7 +21,6 @@ from gantrymq.wire.bodies.heartbeat import (
 )
 from gantrymq.wire.bodies.lock import LOCK_ANSWER, LOCK_REQUEST, LockAnswer
 from gantrymq.wire.codes import RequestCode
-from gantrymq.wire.command import Command
 from gantrymq.wire.headers.client import HeartbeatResponse, UnregisterClientRequest
 from gantrymq.wire.headers.targets import ConsumerGroupRequest
 from gantrymq.wire.response_errors import SystemFailure
@@ -29,10 +30,13 @@ if TYPE_CHECKING:
 
     from gantrymq.broker.clients import Clients, GroupChange
     from gantrymq.broker.groups import Groups
+    from gantrymq.broker.notices import Notices
     from gantrymq.broker.queue_locks import QueueLocks
     from gantrymq.broker.selections import Selections
     from gantrymq.broker.settings import LiveSettings
     from gantrymq.broker.topics import Topics
+    from gantrymq.wire.bodies.heartbeat import ConsumerData
+    from gantrymq.wire.command import Command
     from gantrymq.wire.peer import Answer, Handler, Peer
 
 
@@ -47,7 +51,9 @@ class ClientRequests:
         locks: QueueLocks,
         selections: Selections,
         settings: LiveSettings,
+        notices: Notices,
     ) -> None:
+        self.notices = notices
         self._clients = clients
         self._groups = groups
         self._topics = topics
@@ -72,15 +78,21 @@ class ClientRequests:
     def heartbeat(self, request: Command, peer: Peer) -> Answer:
         """Take in what a client does on this broker."""
         data = HEARTBEAT.decode(request.body)
+        known: list[ConsumerData] = []
         for consumer in data.consumer_data_set:
             group = self._groups.find_or_create(consumer.group_name)
-            if group is not None and group.retry_queues > 0:
+            if group is None:
+                continue  # as with Apache it gets no members; its pulls are told why
+            known.append(consumer)
+            if group.retry_queues > 0:
                 self._topics.create_for_group(
                     retry_topic(group.name),
                     group.retry_queues,
                     system_flags=UNIT_SUBSCRIPTION_FLAG if consumer.unit_mode else 0,
                 )
             self._selections.register(consumer.group_name, consumer.subscription_data_set)
+        if len(known) < len(data.consumer_data_set):
+            data = msgspec.structs.replace(data, consumer_data_set=tuple(known))
         self.notify(
             self._clients.heartbeat(data, peer, language=request.language, version=request.version)
         )
@@ -109,18 +121,11 @@ class ClientRequests:
 
     def notify(self, changes: Iterable[GroupChange]) -> None:
         """Tell the members of a group that it has changed, so that they share queues anew."""
-        if not self._settings.now.notifies_members:
-            return
         for change in changes:
-            group = self._groups.find(change.group)
-            if group is not None and not group.notify_members:
-                continue
-            header = ConsumerGroupRequest(consumer_group=change.group)
-            notice = Command.request(
-                RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, 0, header.encode(), oneway=True
-            )
-            for peer in change.notify:
-                peer.tell(notice)
+            if change.is_gone:
+                self._selections.unregister(change.group)
+            if change.notify and self._settings.now.notifies_members:
+                self.notices.changed(change.group)
 
     # -- groups ---------------------------------------------------------------------------------
 

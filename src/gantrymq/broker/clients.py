@@ -56,7 +56,8 @@ class Clients:
     ) -> None:
         """`notifies` says whether a group's settings want its members told of changes."""
         self._clock = clock
-        self._timeout = timeout_ms / 1000
+        self.timeout_s = timeout_ms / 1000
+        """How long a client may be silent; a test that moves the clock sets it."""
         self._notifies = notifies
         self._watch = SubscriptionWatch(mismatch_changed)
         self._connections: dict[int, Connection] = {}
@@ -77,6 +78,13 @@ class Clients:
         """Return a member; of several connections, the one heard of last."""
         found = [member for member in self.members(group) if member.client_id == client_id]
         return max(found, key=lambda member: member.seen, default=None)
+
+    def told_of_changes(self, group: str) -> list[Peer]:
+        """Return the members that must be told (40) when a group has changed."""
+        state = self._consumers.get(group)
+        if state is None or not self._is_told(state):
+            return []
+        return [member.peer for member in state.members.values()]
 
     def consumer(self, group: str) -> ConsumerGroupState | None:
         """Return a consumer group that has members. Not to be changed."""
@@ -271,7 +279,7 @@ class Clients:
         A group that a client no longer speaks of is forgotten as well; its connection stays.
         """
         changes: list[GroupChange] = []
-        oldest = self._clock.monotonic() - self._timeout
+        oldest = self._clock.monotonic() - self.timeout_s
         for number, connection in list(self._connections.items()):
             for group in list(connection.producer_groups):
                 if self._producers[group][number].seen < oldest:
@@ -344,7 +352,15 @@ class Clients:
         left: tuple[str, ...] = (),
         topics_changed: bool,
     ) -> GroupChange:
-        notify: tuple[Peer, ...] = ()
-        if state.message_model is not MessageModel.BROADCASTING and self._notifies(state.name):
-            notify = tuple(member.peer for member in state.members.values())
-        return GroupChange(state.name, notify, joined, left, topics_changed, not state.members)
+        return GroupChange(
+            state.name,
+            bool(state.members) and self._is_told(state),
+            joined,
+            left,
+            topics_changed,
+            not state.members,
+        )
+
+    def _is_told(self, state: ConsumerGroupState) -> bool:
+        broadcasts = state.message_model is MessageModel.BROADCASTING
+        return not broadcasts and self._notifies(state.name)

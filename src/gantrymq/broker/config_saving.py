@@ -11,6 +11,7 @@ Owned by one task; `tick` is called by the broker's loop, as that of the store's
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -26,8 +27,12 @@ if TYPE_CHECKING:
     from gantrymq.store.files import Files
     from gantrymq.store.worker import Worker
 
+log = logging.getLogger(__name__)
+
 DEFAULT_INTERVAL_MS: Final = 5_000
 """`flushConsumerOffsetInterval`."""
+SOON_S: Final = 0.1
+"""Between the beginnings of two saves of changes that nobody waits for."""
 WAITING_MAX: Final = 10_000
 """Callers that wait for the save of one table."""
 
@@ -46,6 +51,10 @@ class _Entry:
     interval_s: float
     due: float
     is_running: bool = False
+    begun: float = float("-inf")
+    """When the last save began."""
+    is_wanted: bool = False
+    """Whether another one is to follow soon."""
     waiting: list[tuple[int, Callable[[Exception | None], None]]] = field(default_factory=list)
     """Who wants to know when the table is saved up to which change."""
 
@@ -71,7 +80,8 @@ class ConfigSaver:
     def add(self, state: SavedState, interval_ms: int = DEFAULT_INTERVAL_MS) -> str | None:
         """Load a table from its file, if there is one, and keep it saved from now on.
 
-        Blocks; called at the start. Returns why the backup was used, if it was.
+        Blocks; called at the start. Returns why the backup was used, if it was; the file that was
+        passed over is kept as NAME.damaged.
 
         Raises:
             StoreDamaged: there is a file, and neither it nor its backup can be understood.
@@ -81,7 +91,13 @@ class ConfigSaver:
         interval_s = interval_ms / 1000
         due = self._clock.monotonic() + interval_s
         self._entries[state.file_name] = _Entry(state, path, interval_s, due)
-        return None if loaded is None else loaded.trouble
+        if loaded is None or loaded.trouble is None:
+            return None
+        log.warning("%s; its backup was read, which is older", loaded.trouble)
+        if self._files.exists(path):
+            # The next save makes a backup of the file that is there: not of this one.
+            self._files.rename(path, path.with_name(f"{path.name}.damaged"))
+        return loaded.trouble
 
     def change_interval(self, state: SavedState, interval_ms: int) -> None:
         """Save a table more often, or less, from now on."""
@@ -96,6 +112,21 @@ class ConfigSaver:
                 entry.due = now + entry.interval_s
                 self._begin(entry)
         return min((entry.due for entry in self._entries.values()), default=now + 1.0)
+
+    def soon(self, state: SavedState) -> float:
+        """Save a table now, or `SOON_S` after its last save began; return when to `tick`.
+
+        It is for changes that nobody waits for. One of them is saved at once, many are saved
+        together.
+        """
+        entry = self._entries[state.file_name]
+        now = self._clock.monotonic()
+        if now >= entry.begun + SOON_S and not entry.is_running:
+            self._begin(entry)
+        else:
+            entry.is_wanted = True
+            entry.due = min(entry.due, max(now, entry.begun + SOON_S))
+        return entry.due
 
     def save(self, state: SavedState, done: Callable[[Exception | None], None]) -> None:
         """Save a table now; `done` is called with None once all its changes so far are in the file.
@@ -135,13 +166,15 @@ class ConfigSaver:
         if entry.is_running or not entry.state.is_dirty:
             return
         entry.is_running = True
+        entry.begun, entry.is_wanted = self._clock.monotonic(), False
         changes, encode = entry.state.changes, entry.state.snapshot()
 
         def done(_: None) -> None:
             entry.is_running = False
             entry.state.mark_saved(changes)
             self._answer(entry, changes, None)
-            if entry.waiting:
+            late = self._clock.monotonic() >= entry.begun + SOON_S
+            if entry.waiting or (entry.is_wanted and late):
                 self._begin(entry)
 
         def failed(error: Exception) -> None:

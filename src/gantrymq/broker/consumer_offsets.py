@@ -215,7 +215,7 @@ class ConsumerOffsets(SavedState):
 
     def has_reset(self, group: str, topic: str, queue_id: int) -> bool:
         """Say whether a reset waits, and let it wait."""
-        return self._resets.get(topic, group, queue_id) is not None
+        return bool(self._resets) and self._resets.get(topic, group, queue_id) is not None
 
     def note_pull(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Note how far a group has pulled. It is for lag figures, so that it alone saves nothing.

@@ -30,13 +30,16 @@ class Counting:
         self.store = store
         self._take_counts = take_counts
         self._pulls: dict[tuple[str, str, int], list[int]] = {}
+        self.mismatches = 0
+        """Times that members of a group were found to subscribe differently."""
+        self.old_requests = 0
+        """Requests that were refused for their age."""
 
     def stored(self, stored: Stored, messages: Sequence[NewMessage]) -> None:
-        """Count messages that policy has put."""
+        """Count messages that policy has put; the store has counted them for itself."""
         size = sum(len(message.body) for message in messages)
         topic, queue_id = messages[0].topic, messages[0].queue_id
         self.broker.put(topic, queue_id, stored.messages, size)
-        self.store.put(topic, stored.messages, size)
 
     def pulled(self, group: str, topic: str, queue_id: int, found: Found) -> None:
         """Count one read; told to the statistics with the next sample."""

@@ -24,10 +24,11 @@ from typing import TYPE_CHECKING, Final
 
 from gantrymq.broker.stored_again import as_new, decode
 from gantrymq.errors import GantryError
+from gantrymq.kernel import EXT_ADDRESS_MAX
 from gantrymq.model.names import SCHEDULE_TOPIC
 from gantrymq.store.get import units_of
 from gantrymq.store.status import GetStatus, PutStatus
-from gantrymq.wire.properties import DELAY, REAL_QUEUE_ID, REAL_TOPIC
+from gantrymq.wire.properties import REAL_QUEUE_ID, REAL_TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -56,8 +57,8 @@ def delivered(record: Record) -> NewMessage | None:
     queue_id = waiting.properties.get(REAL_QUEUE_ID, "0")
     if not topic or not queue_id.isdecimal() or int(queue_id) > INT_MAX:
         return None
-    properties = {name: value for name, value in waiting.properties.items() if name != DELAY}
-    return waiting._replace(topic=topic, queue_id=int(queue_id), properties=properties, waits=False)
+    # Level, real topic and queue stay among its properties, as with Apache.
+    return waiting._replace(topic=topic, queue_id=int(queue_id), waits=False, is_due=True)
 
 
 def _readable(raw: memoryview) -> Record | None:
@@ -147,12 +148,24 @@ class DelayDelivery:
             return
         due = 0
         for place, unit in enumerate(units_of(units), offset):
-            level.due_ms = self._due(level, place, unit.tags_code, now_ms, queue.max_offset)
+            said_ms = self._said(level, place, unit.tags_code, now_ms)
+            level.due_ms = self._due(level, place, said_ms, now_ms, queue.max_offset)
             if level.due_ms > now_ms:
                 break
             due += 1
         if due:
             self._deliver(level, offset, due)
+
+    def _said(self, level: _Level, offset: int, tags_code: int, now_ms: int) -> int:
+        """Return when an entry says that its message is due, here or in the queue's extension."""
+        if tags_code > EXT_ADDRESS_MAX:
+            return tags_code
+        read = self._store.queues.read_extension(SCHEDULE_TOPIC, level.queue_id)
+        more = None if read is None else read(tags_code)
+        if more is not None:
+            return more.tags_code
+        stored_ms = self._store.reads.stored_at(SCHEDULE_TOPIC, level.queue_id, offset)
+        return now_ms if stored_ms is None else stored_ms + self._delays_ms[level.number - 1]
 
     def _due(self, level: _Level, offset: int, said_ms: int, now_ms: int, end: int) -> int:
         """Return when a message is due whose entry says `said_ms`; see the head of this file."""

@@ -1,11 +1,11 @@
 """Pulls that found nothing, waiting for a message: parked by queue, woken by dispatch.
 
-A held pull costs its entry in a list and nothing else. When messages arrive in a queue, those whose
-filter may let one of them through are run again; the rest go on waiting. Whoever has waited as long
-as it asked for is run a last time, and then answered whatever is found.
+A held pull costs its entry in the map of its queue and nothing else. When messages arrive in a
+queue, those whose filter may let one of them through are run again; the rest go on waiting. Whoever
+has waited as long as it asked for is run a last time, and then answered whatever is found.
 
 Those that are woken run when the append that woke them is done with: a network buffer full of sends
-wakes a pull once.
+wakes a pull once. Of many, some run at a time, and others have their turn in between.
 
 The order of deadlines is kept in one heap for all queues, so that looking for those that are over
 costs nothing while there are none. An entry that was woken before stays in the heap for a while;
@@ -19,6 +19,7 @@ from __future__ import annotations
 import heapq
 import logging
 import struct
+from collections import deque
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
@@ -33,6 +34,8 @@ log = logging.getLogger(__name__)
 _TAGS_CODE: Final = struct.Struct(">12xq")
 HELD_MAX: Final = 100_000
 """Pulls held at once; the next one is answered at once, as if its time were over."""
+RUNS_MAX: Final = 256
+"""Pulls that are run again before other work of the loop has its turn."""
 STALE_MAX: Final = 4096
 """Entries of the heap beyond those held; then it is made anew."""
 
@@ -71,8 +74,8 @@ class HeldPulls:
         """Run woken pulls through `soon`, as `loop.call_soon` does."""
         self._clock = clock
         self._soon = soon
-        self._woken: list[Held] = []
-        self._by_queue: dict[tuple[bytes, int], list[Held]] = {}
+        self._woken: deque[Held] = deque()
+        self._by_queue: dict[tuple[bytes, int], dict[Held, None]] = {}
         self._by_deadline: list[tuple[float, int, tuple[bytes, int], Held]] = []
         self._numbers = count()
         self._held = 0
@@ -99,7 +102,7 @@ class HeldPulls:
         if len(self._by_deadline) > 2 * self._held + STALE_MAX:
             self._by_deadline = [entry for entry in self._by_deadline if entry[3].run is not None]
             heapq.heapify(self._by_deadline)
-        self._by_queue.setdefault(key, []).append(held)
+        self._by_queue.setdefault(key, {})[held] = None
         heapq.heappush(self._by_deadline, (held.deadline, next(self._numbers), key, held))
         if self._by_deadline[0][3] is held:
             self.sooner(held.deadline)
@@ -111,14 +114,15 @@ class HeldPulls:
         waiting = self._by_queue.get((run.topic, run.queue_id))
         if waiting is None:
             return
-        woken, kept = [], []
+        woken: list[Held] = []
+        kept: dict[Held, None] = {}
         codes: list[int] | None = None
         for held in waiting:
             if held.wanted is not None:
                 if codes is None:
                     codes = [code for (code,) in _TAGS_CODE.iter_unpack(run.units)]
                 if not any(map(held.wanted, codes)):
-                    kept.append(held)
+                    kept[held] = None
                     continue
             woken.append(held)
         self._keep((run.topic, run.queue_id), kept)
@@ -127,24 +131,34 @@ class HeldPulls:
         self._woken += woken
 
     def _release_woken(self) -> None:
-        woken, self._woken = self._woken, []
-        for held in woken:
+        woken = self._woken
+        for _ in range(min(len(woken), RUNS_MAX)):
+            held = woken.popleft()
             self._held -= held.run is not None
             held.release(last=False)
+        if woken:
+            self._soon(self._release_woken)
 
-    def _keep(self, key: tuple[bytes, int], kept: list[Held]) -> None:
+    def _keep(self, key: tuple[bytes, int], kept: dict[Held, None]) -> None:
         if kept:
             self._by_queue[key] = kept
         else:
             del self._by_queue[key]
 
     def expire(self, now: float) -> float | None:
-        """Answer those whose time is over; return when the next one's is, or None."""
+        """Answer those whose time is over; return when the next one's is, or None.
+
+        Of many only some are answered: then it is to be called again at once.
+        """
+        runs = 0
         while self._by_deadline and (
             self._by_deadline[0][0] <= now or self._by_deadline[0][3].run is None
         ):
+            if runs == RUNS_MAX:
+                return now
             _, _, key, held = heapq.heappop(self._by_deadline)
             if held.run is not None:
+                runs += 1
                 self._forget(key, held)
                 held.release(last=True)
         return self._by_deadline[0][0] if self._by_deadline else None
@@ -157,9 +171,11 @@ class HeldPulls:
 
     def _forget(self, key: tuple[bytes, int], held: Held) -> None:
         self._held -= 1
-        waiting = [other for other in self._by_queue.get(key, ()) if other is not held]
-        if key in self._by_queue:
-            self._keep(key, waiting)
+        waiting = self._by_queue.get(key)
+        if waiting is not None:
+            waiting.pop(held, None)
+            if not waiting:
+                del self._by_queue[key]
 
     def release_queue(self, topic: str, queue_id: int) -> None:
         """Run again, now, whoever waits on a queue: its group was sent elsewhere."""

@@ -61,7 +61,7 @@ class OffsetTable:
             offsets = self._owned(key, topic, group)
         before = offsets.get(queue_id)
         if before is None:
-            self._check_room(key, queue_id)
+            self._check_room(topic, group, queue_id)
             self._count += 1
         offsets[queue_id] = offset
         return before
@@ -165,8 +165,9 @@ class OffsetTable:
         self._table[key] = self._own[key] = offsets
         return offsets
 
-    def _check_room(self, key: str, queue_id: int) -> None:
+    def _check_room(self, topic: str, group: str, queue_id: int) -> None:
         """Refuse a queue that cannot be, or one too many; a map made for it is taken back."""
+        key = f"{topic}@{group}"
         problem: InvalidValue | None = None
         if not 0 <= queue_id < QUEUES_MAX:
             problem = InvalidValue(f"{key} has no queue {queue_id}: give 0 to {QUEUES_MAX - 1}")
@@ -174,7 +175,6 @@ class OffsetTable:
             problem = _full(key)
         if problem is not None:
             if not self._table[key]:
-                topic, _, group = key.rpartition("@")
                 self.remove(topic, group)
             raise problem
 

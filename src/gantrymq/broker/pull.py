@@ -27,6 +27,7 @@ from gantrymq.wire.response_errors import (
     SubscriptionGroupNotExist,
     SubscriptionNotExist,
     SubscriptionNotLatest,
+    SystemFailure,
     TopicNotExist,
 )
 from gantrymq.wire.sysflag import PullFlag
@@ -104,7 +105,7 @@ class Pulling:
         counts: PullCounts,
         settings: LiveSettings,
         *,
-        is_slave: bool,
+        is_slave: Callable[[], bool],
         new_future: Callable[[], Future[Answer]],
     ) -> None:
         self._store = store
@@ -133,7 +134,7 @@ class Pulling:
 
     def _pull(self, request: PullRequest, peer: Peer) -> Answer | Future[Answer]:
         group, selection = self._admit(request)
-        if request.sys_flag & _COMMITS and not self._is_slave:
+        if request.sys_flag & _COMMITS and not self._is_slave() and not self._has_reset(request):
             self._offsets.commit(
                 request.consumer_group,
                 request.topic,
@@ -145,12 +146,19 @@ class Pulling:
         self._read(pull, may_hold=bool(request.sys_flag & _SUSPENDS))
         return pull.future.result() if pull.future.done() else pull.future
 
+    def _has_reset(self, request: PullRequest) -> bool:
+        """Say whether an operator has sent the group elsewhere, which its member does not know."""
+        return self._offsets.has_reset(request.consumer_group, request.topic, request.queue_id)
+
     # -- may it ---------------------------------------------------------------------------------
 
     def _admit(self, request: PullRequest) -> tuple[SubscriptionGroup, Selection]:
         """Check a pull as RocketMQ does, in its order."""
         if not self._settings.now.permission & _READ:
-            raise NoPermission("this broker may not be read from now (brokerPermission)")
+            shown = self._settings.now.shown
+            raise NoPermission(
+                f"the broker[{shown}] pulling message is forbidden (brokerPermission)"
+            )
         group = self._groups.find_or_create(request.consumer_group)
         if group is None:
             raise SubscriptionGroupNotExist(
@@ -231,6 +239,13 @@ class Pulling:
         if pull.future.done():
             return  # its sender is gone
         request = pull.request
+        if found.trouble and found.next_offset <= request.queue_offset:
+            # An empty success would bring its sender back at once, again and again; after an error
+            # a client pauses for some seconds.
+            log.warning("a pull of %s found the disk in trouble: %s", pull.peer.address,
+                        found.trouble)  # fmt: skip
+            _settle(pull, refusal(request, SystemFailure(f"cannot read now: {found.trouble}")))
+            return
         code = self._code(found, request)
         if code is ResponseCode.PULL_NOT_FOUND and may_hold and self._hold(pull):
             return
@@ -242,7 +257,7 @@ class Pulling:
         if code is None:
             moved = request.queue_offset != 0
             code = ResponseCode.PULL_OFFSET_MOVED if moved else ResponseCode.PULL_NOT_FOUND
-        if self._is_slave and code is not ResponseCode.SUCCESS:
+        if code is not ResponseCode.SUCCESS and self._is_slave():
             # The master may have more: its reader goes back to it at once.
             return ResponseCode.PULL_RETRY_IMMEDIATELY
         return code
@@ -288,8 +303,12 @@ class Pulling:
         return True
 
     def _again(self, pull: _Pull, *, last: bool) -> None:
+        """Read again, if the pull would still be let in: much may have changed while it waited."""
         try:
-            self._read(pull, may_hold=not last)
+            group, selection = self._admit(pull.request)
+            self._read(pull._replace(group=group, selection=selection), may_hold=not last)
+        except GantryError as error:
+            _settle(pull, refusal(pull.request, error))
         except Exception as error:
             log.exception("a held pull of %s failed", pull.peer.address)
             _settle(pull, refusal(pull.request, error))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.broker.answers import answer
+from gantrymq.errors import InvalidValue, shown
 from gantrymq.store.search import Boundary
 from gantrymq.wire.codes import RequestCode, ResponseCode
 from gantrymq.wire.headers.offset import (
@@ -25,26 +26,33 @@ from gantrymq.wire.headers.query import (
     ViewMessageRequest,
 )
 from gantrymq.wire.headers.targets import QueueRequest
-from gantrymq.wire.response_errors import QueryNotFound, SystemFailure
+from gantrymq.wire.response_errors import (
+    InvalidParameter,
+    QueryNotFound,
+    SubscriptionGroupNotExist,
+    SystemFailure,
+    TopicNotExist,
+)
 
 if TYPE_CHECKING:
-    from gantrymq.broker.consumer_offsets import ConsumerOffsets
+    from gantrymq.broker.tables import Tables
     from gantrymq.store.message_store import MessageStore
     from gantrymq.wire.command import Command
     from gantrymq.wire.peer import Answer, Handler, Peer
 
 UNIQUE_KEY_HITS_MAX: Final = 32
 """`defaultQueryMaxNum`: what a search by unique key returns at most."""
-_BOUNDARIES: Final = {"lower": Boundary.LOWER, "upper": Boundary.UPPER}
 NONE: Final = -1
 
 
 class Queries:
     """Answers questions about queues and messages."""
 
-    def __init__(self, store: MessageStore, offsets: ConsumerOffsets) -> None:
+    def __init__(self, store: MessageStore, tables: Tables) -> None:
         self._store = store
-        self._offsets = offsets
+        self._offsets = tables.offsets
+        self._groups = tables.groups
+        self._topics = tables.topics
 
     @property
     def handlers(self) -> dict[int, Handler]:
@@ -82,24 +90,38 @@ class Queries:
         return answer(request, fields=OffsetResponse(offset=offset).encode())
 
     def commit_offset(self, request: Command, peer: Peer) -> Answer:
-        """Keep how far a group has come in a queue."""
+        """Keep how far a group has come in a queue.
+
+        Not for a group or topic that is not there, as 5.x has it: one that is made later would
+        begin behind messages that nobody has read.
+        """
         header = UpdateConsumerOffsetRequest.decode(request.fields)
+        if self._groups.find(header.consumer_group) is None:
+            raise SubscriptionGroupNotExist(f"Group {shown(header.consumer_group)} not exist!")
+        if self._topics.find(header.topic) is None:
+            raise TopicNotExist(f"Topic {shown(header.topic)} not exist!")
         if self._offsets.has_reset(header.consumer_group, header.topic, header.queue_id):
             # The member has not heard of it yet, and would commit its old place over it.
             return answer(request, remark="Offset has been previously reset")
-        self._offsets.commit(
-            header.consumer_group,
-            header.topic,
-            header.queue_id,
-            header.commit_offset,
-            who=peer.address,
-        )
+        try:
+            self._offsets.commit(
+                header.consumer_group,
+                header.topic,
+                header.queue_id,
+                header.commit_offset,
+                who=peer.address,
+            )
+        except InvalidValue as error:
+            raise InvalidParameter(str(error)) from None
         return answer(request)
 
     def offset_at(self, request: Command, _peer: Peer) -> Answer:
         """Answer which offset belongs to a moment."""
         header = SearchOffsetRequest.decode(request.fields)
-        boundary = _BOUNDARIES.get((header.boundary_type or "").lower(), Boundary.NEARER)
+        # Without a wish the first message that is not older, as 5.5.0 has it: 4.9 takes the nearer
+        # one, which may be behind messages that were asked for.
+        wants_last = (header.boundary_type or "").lower() == "upper"
+        boundary = Boundary.UPPER if wants_last else Boundary.LOWER
         offset = self._store.reads.offset_at(
             header.topic, header.queue_id, header.timestamp, boundary
         )

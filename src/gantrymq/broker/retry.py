@@ -72,8 +72,11 @@ class SendBack:
         group = self._groups.find_or_create(header.group)
         if group is None:
             raise SubscriptionGroupNotExist(f"subscription group not exist, {header.group}")
-        if not self._settings.now.permission & Perm.WRITE:
-            raise NoPermission("this broker may not be written to now (brokerPermission)")
+        settings = self._settings.now
+        if not settings.permission & Perm.WRITE:
+            raise NoPermission(
+                f"the broker[{settings.shown}] sending message is forbidden (brokerPermission)"
+            )
         if group.retry_queues <= 0:
             return answer(request)
         flags = UNIT_SUBSCRIPTION_FLAG if header.unit_mode else 0

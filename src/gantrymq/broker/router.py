@@ -1,32 +1,24 @@
-"""Which request code is handled by whom: the one list, and the one place where errors are answered.
+"""Which request code is handled by whom: the one list.
 
 A handler is given a command and the connection it came by. It returns an answer, or the promise of
-one, or raises; whatever it raises becomes an answer here, so that no request is met with silence.
+one, or raises; whatever it raises becomes an answer (`wire.settling`), so that no request is met
+with silence.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from inspect import iscoroutine
 from typing import TYPE_CHECKING, Final
 
-from gantrymq.broker.answers import answer, refusal
-from gantrymq.errors import ContentError
+from gantrymq.broker.answers import answer
 from gantrymq.wire.codes import RequestCode, ResponseCode
-from gantrymq.wire.response_errors import ResponseError
+from gantrymq.wire.settling import answer_error, handle
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
-    from typing import Any
+    from collections.abc import Callable, Mapping
 
     from gantrymq.wire.command import Command
-    from gantrymq.wire.peer import Answer, Handler, Peer, Pending
+    from gantrymq.wire.peer import Handler, Peer, Pending
 
-log = logging.getLogger(__name__)
-
-_EXPECTED: Final = (ResponseError, ContentError)
-"""Errors that are part of the protocol; any other is a fault of ours, and logged."""
 _BINARY_CODES: Final = {
     code & 0xFFFF: code for code in RequestCode if code > 0x7FFF and code & 0x8000 == 0
 }
@@ -58,43 +50,17 @@ class Router:
             _BINARY_CODES.get(request.code, -1)
         )
         if handler is None:
-            return _kept(request, self._unknown(request))
-        try:
-            if self._check is not None:
+            return None if request.is_oneway else self._unknown(request)
+        if self._check is not None:
+            try:
                 self._check(request, peer)
-            pending = handler(request, peer)
-        except Exception as error:  # noqa: BLE001 - whatever it is, its sender gets an answer
-            return _kept(request, failed(request, error, peer))
-        if iscoroutine(pending):
-            return _settled(request, pending, peer)
-        if isinstance(pending, asyncio.Future):
-            return _settled(request, _awaited(pending), peer)
-        return _kept(request, pending)  # type: ignore[arg-type]
+            except Exception as error:  # noqa: BLE001  (answered, and logged)
+                refused = answer_error(request, error, peer.address)
+                return None if request.is_oneway else refused
+        return handle(handler, request, peer)
 
     def _unknown(self, request: Command) -> Command:
         remark = self._refused.get(
             request.code, f"request type {request.code} not supported by this broker"
         )
         return answer(request, ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark)
-
-
-def failed(request: Command, error: Exception, peer: Peer) -> Command:
-    """Return the answer to a request whose handler raised; a fault of ours is logged."""
-    if not isinstance(error, _EXPECTED):
-        log.error("request %s of %s failed", request.code, peer.address, exc_info=error)
-    return refusal(request, error)
-
-
-def _kept(request: Command, reply: Answer) -> Answer:
-    return None if request.is_oneway else reply
-
-
-async def _settled(request: Command, pending: Coroutine[Any, Any, Answer], peer: Peer) -> Answer:
-    try:
-        return _kept(request, await pending)
-    except Exception as error:  # noqa: BLE001 - as above
-        return _kept(request, failed(request, error, peer))
-
-
-async def _awaited(future: asyncio.Future[Answer]) -> Answer:
-    return await future

@@ -44,7 +44,7 @@ class SavedState(ABC):
     @property
     def is_dirty(self) -> bool:
         """Say whether something is not in the file."""
-        return self._changes != self._saved
+        return self.changes != self._saved
 
     def mark_saved(self, changes: int) -> None:
         """Learn that everything up to a count of changes is in the file."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from gantrymq.broker.answers import refusal
 from gantrymq.broker.hooks import SendHooks
 from gantrymq.broker.storing import region_fields
+from gantrymq.broker.timer.rules import TIMERS, asks_for_timer
 from gantrymq.errors import ContentError, GantryError, InvalidValue
 from gantrymq.model.names import check_topic, dlq_topic, group_of, is_retry_topic, may_send_to
 from gantrymq.model.topic import FilterType, Perm
@@ -58,7 +59,6 @@ log = logging.getLogger(__name__)
 RETRY_LIMIT_VERSION: Final = 121
 """From this release on a client may say how often its group tries."""
 _DEAD_LETTER_QUEUES: Final = 1
-_TIMERS: Final = ("TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")
 
 
 class Rewrites(Protocol):
@@ -158,8 +158,10 @@ class Sending:
         ):
             if self._settings.now.rejects_transactions:
                 raise NoPermission("sending transaction message is forbidden on this broker")
+            if asks_for_timer(properties):
+                self._rewrites.as_timer(message)  # what may not wait is refused now
             message = self._rewrites.as_half(message)
-        elif any(name in properties for name in _TIMERS) and DELAY not in properties:
+        elif asks_for_timer(properties):
             message, handle = self._rewrites.as_timer(message)
         return self._storing.store(
             request,
@@ -182,7 +184,11 @@ class Sending:
             )
         self._check_name(request.topic)
         topic = self._topics.find(request.topic) or self._create(request)
-        if not settings.permission & Perm.WRITE or not topic.writable:
+        if not settings.permission & Perm.WRITE:
+            raise NoPermission(
+                f"the broker[{settings.shown}] sending message is forbidden (brokerPermission)"
+            )
+        if not topic.writable:
             raise NoPermission(f"the topic[{topic.name}] sending message is forbidden")
         queue_id = request.queue_id
         queues = max(topic.read_queues, topic.write_queues)
@@ -191,7 +197,9 @@ class Sending:
                 f"request queueId[{queue_id}] is illegal, topic[{topic.name}] has {queues} queues"
             )
         if queue_id < 0:
-            queue_id = self._pick(max(topic.write_queues, 1))
+            if not topic.write_queues:
+                raise NoPermission(f"the topic[{topic.name}] has no queue to write to")
+            queue_id = self._pick(topic.write_queues)
         if is_retry_topic(topic.name):
             return self._retried(request, topic, queue_id)
         return _Target(topic, queue_id)
@@ -279,8 +287,13 @@ class Sending:
             raise MessageIllegal(f"batch request does not support retry group {request.topic}")
         if not body:
             raise MessageIllegal("the batch has no message in it; send at least one")
+        if len(body) > self._storing.body_bytes_max:
+            raise MessageIllegal(
+                f"the batch has {len(body)} bytes, more than maxMessageSize "
+                f"{self._storing.body_bytes_max} allows; send fewer messages at once"
+            )
         shared = _read_properties(request.properties)
-        if any(name in shared for name in (DELAY, TRANSACTION_PREPARED, *_TIMERS)):
+        if any(name in shared for name in (DELAY, TRANSACTION_PREPARED, *TIMERS)):
             raise MessageIllegal("a batch can be neither delayed nor part of a transaction")
         messages: list[NewMessage] = []
         for one in decode_batch(body):

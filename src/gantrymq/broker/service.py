@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
+from gantrymq.broker.aging import SENDS
 from gantrymq.broker.answers import refusal
 from gantrymq.broker.storing import STORED_CODES, not_stored, region_fields
 from gantrymq.errors import ProtocolError
@@ -21,13 +22,15 @@ from gantrymq.limits import FRAME_BYTES_MAX
 from gantrymq.store.allocation import FileNotMade
 from gantrymq.store.errors import StoreBusy, StoreNotWritable
 from gantrymq.store.status import PutStatus
+from gantrymq.wire.codes import RequestCode
 from gantrymq.wire.frame import FrameParser, decode_frame, encode_frame
-from gantrymq.wire.peer import RawReply, Taken
+from gantrymq.wire.peer import DATA_BYTES_ENOUGH, RawReply, Taken, answer_bytes
 from gantrymq.wire.response_errors import ResponseError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gantrymq.broker.aging import Ages
     from gantrymq.broker.pull import Pulling
     from gantrymq.broker.router import Router
     from gantrymq.broker.send import Sending
@@ -37,11 +40,28 @@ if TYPE_CHECKING:
     from gantrymq.kernel.interface import Buffer
     from gantrymq.kernel.values import Frame
     from gantrymq.store.message_store import MessageStore
+    from gantrymq.wire.command import Command
     from gantrymq.wire.peer import Answer, Peer, Pending
 
 
 LENGTH_BYTES: Final = 4
 """In front of a frame: how many bytes follow."""
+
+
+class _Answers(list["Pending"]):
+    """The answers of one call; knows how large those are that carry data."""
+
+    __slots__ = ("data_bytes",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.data_bytes = 0
+
+    def add_data(self, answer: Pending) -> bool:
+        """Add the answer to a pull or a command; tell whether that is enough for one call."""
+        self.append(answer)
+        self.data_bytes += answer_bytes(answer)
+        return self.data_bytes > DATA_BYTES_ENOUGH
 
 
 class ConnectionWatch(Protocol):
@@ -63,6 +83,7 @@ class BrokerService:
         pulling: Pulling,
         router: Router,
         settings: LiveSettings,
+        ages: Ages,
         watches: Sequence[ConnectionWatch],
     ) -> None:
         self._store = store
@@ -71,6 +92,9 @@ class BrokerService:
         self._pulling = pulling
         self._router = router
         self._settings = settings
+        self._ages = ages
+        self._lane_traces = settings.now.trace_on
+        """What the lane was made to answer; `traceOn` may change while it runs."""
         self._watches = tuple(watches)
         self._pullers: set[int] = set()
         """Connections whose last request was no send: their next one is none either, mostly."""
@@ -88,14 +112,17 @@ class BrokerService:
 
     def take(self, buffer: Buffer, start: int, end: int, peer: Peer) -> Taken:
         """Take the complete frames of a range; see `Service`."""
-        answers: list[Pending] = []
+        answers = _Answers()
         position = start
+        take_some = self._take_old if peer.waited_ms else self._take_some
         try:
             while position < end:
-                taken = self._take_some(buffer, position, end, peer, answers)
+                taken = take_some(buffer, position, end, peer, answers)
                 if taken == position:
                     break
                 position = taken
+                if answers.data_bytes > DATA_BYTES_ENOUGH:
+                    break
         except ProtocolError:
             if position == start:
                 raise
@@ -103,7 +130,7 @@ class BrokerService:
         return Taken(position, answers)
 
     def _take_some(
-        self, buffer: Buffer, start: int, end: int, peer: Peer, answers: list[Pending]
+        self, buffer: Buffer, start: int, end: int, peer: Peer, answers: _Answers
     ) -> int:
         """Take what the lane takes, then one or more frames for policy; return how far it came."""
         if self.uses_lane and peer.number not in self._pullers:
@@ -115,6 +142,38 @@ class BrokerService:
                     return run.consumed
             return self._policy(buffer, start, end, peer, answers, tried=True)
         return self._policy(buffer, start, end, peer, answers, tried=not self.uses_lane)
+
+    def _take_old(self, buffer: Buffer, start: int, end: int, peer: Peer, answers: _Answers) -> int:
+        """Do the same with bytes that lay for a while: what is too old is refused, one by one."""
+        frames, behind = kernel.split_frames(buffer, start, end, FRAME_BYTES_MAX)
+        for number, frame in enumerate(frames):
+            request = kernel.decode_request(buffer, frame)
+            asked: SendRequest | PullRequest | Command
+            if isinstance(request, SendRequest):
+                asked, code, oneway = request, request.code, request.oneway
+            elif isinstance(request, PullRequest):
+                asked, code, oneway = request, RequestCode.PULL_MESSAGE, request.oneway
+            else:
+                try:
+                    command = decode_frame(buffer, frame)
+                except ProtocolError:
+                    if number == 0:
+                        raise
+                    return frame.start
+                if command.is_response:
+                    return frame.start
+                asked, code, oneway = command, command.code, command.is_oneway
+            try:
+                self._ages.check(code, peer.waited_ms, len(frames) - number - 1)
+            except ResponseError as error:
+                if not oneway:
+                    region = region_fields(self._settings.now) if code in SENDS else None
+                    answers.append(refusal(asked, error, region))
+            else:
+                self._take_some(buffer, frame.start, frame.end, peer, answers)
+                if answers.data_bytes > DATA_BYTES_ENOUGH:
+                    return frame.end
+        return behind
 
     # -- the lane -------------------------------------------------------------------------------
 
@@ -139,18 +198,17 @@ class BrokerService:
 
     def _outcome(self, replies: bytes, status: PutStatus) -> Answer:
         """Return the replies of a run; those of the lane say that all went well."""
-        if status is PutStatus.PUT_OK:
+        settings = self._settings.now
+        if status is PutStatus.PUT_OK and settings.trace_on is self._lane_traces:
             return RawReply((replies,))
-        code = STORED_CODES.get(status)
+        code, region = STORED_CODES.get(status), region_fields(settings)
         frames = []
         for reply in FrameParser().feed(replies):
             if code is not None:
-                frames.append(encode_frame(msgspec.structs.replace(reply, code=code)))
+                told = msgspec.structs.replace(reply, code=code, fields=reply.fields | region)
             else:
-                error = not_stored(status, self._store)
-                frames.append(
-                    encode_frame(refusal(reply, error, region_fields(self._settings.now)))
-                )
+                told = refusal(reply, not_stored(status, self._store), region)
+            frames.append(encode_frame(told))
         return RawReply(tuple(frames))
 
     # -- everything else ------------------------------------------------------------------------
@@ -161,7 +219,7 @@ class BrokerService:
         start: int,
         end: int,
         peer: Peer,
-        answers: list[Pending],
+        answers: _Answers,
         *,
         tried: bool,
     ) -> int:
@@ -179,7 +237,8 @@ class BrokerService:
             request = kernel.decode_request(buffer, frame)
             if isinstance(request, PullRequest):
                 self._pullers.add(peer.number)
-                answers.append(self._pulling.pull(request, peer))
+                if answers.add_data(self._pulling.pull(request, peer)):
+                    return frame.end
             elif isinstance(request, SendRequest):
                 if self.uses_lane and (number or not tried):
                     self._pullers.discard(peer.number)
@@ -190,10 +249,12 @@ class BrokerService:
                 answers.append(self._sending.send(request, body, peer))
             elif not self._command(buffer, frame, peer, answers, is_first=number == 0):
                 return frame.start
+            elif answers.data_bytes > DATA_BYTES_ENOUGH:
+                return frame.end
         return behind
 
     def _command(
-        self, buffer: Buffer, frame: Frame, peer: Peer, answers: list[Pending], *, is_first: bool
+        self, buffer: Buffer, frame: Frame, peer: Peer, answers: _Answers, *, is_first: bool
     ) -> bool:
         """Handle a frame that the kernel leaves to the general codec; False if it is not taken."""
         try:
@@ -204,5 +265,5 @@ class BrokerService:
             return False
         if command.is_response:
             return False
-        answers.append(self._router.handle(command, peer))
+        answers.add_data(self._router.handle(command, peer))
         return True

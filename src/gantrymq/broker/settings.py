@@ -101,8 +101,11 @@ class BrokerSettings:
     )
     send_wait_ms: int = setting(
         "waitTimeMillsInSendQueue", 200, INTERVAL,
-        "a send that cannot be stored for so long is refused as busy", live=True,
+        "a send that lay unread for so long is refused as busy", live=True,
     )  # fmt: skip
+    fast_failure: bool = setting(
+        "brokerFastFailureEnable", True, YES_NO, "refuse requests that lay for too long", live=True
+    )
     waiting_sends_max: int = setting(
         "sendThreadPoolQueueCapacity", 10_000, Whole(1), "sends that wait for disk or slave"
     )
@@ -111,6 +114,18 @@ class BrokerSettings:
     )
 
     # Pulling
+    pull_wait_ms: int = setting(
+        "waitTimeMillsInPullQueue", 5_000, INTERVAL, "the same for pulls and pops", live=True
+    )
+    lite_pull_wait_ms: int = setting(
+        "waitTimeMillsInLitePullQueue", 5_000, INTERVAL, "the same for lite pulls", live=True
+    )
+    ack_wait_ms: int = setting(
+        "waitTimeMillsInAckQueue", 3_000, INTERVAL, "the same for what pops acknowledge", live=True
+    )
+    heartbeat_wait_ms: int = setting(
+        "waitTimeMillsInHeartbeatQueue", 31_000, INTERVAL, "the same for heartbeats", live=True
+    )
     long_polling: bool = setting(
         "longPollingEnable", True, YES_NO, "hold an empty pull until there is something", live=True
     )
@@ -159,6 +174,10 @@ class BrokerSettings:
     lite_pull: bool = setting("litePullMessageEnable", True, YES_NO, "5.x lite pull", live=True)
 
     # Transactions
+    transaction_wait_ms: int = setting(
+        "waitTimeMillsInTransactionQueue", 3_000, INTERVAL,
+        "a decision that lay unread for so long is refused as busy", live=True,
+    )  # fmt: skip
     rejects_transactions: bool = setting(
         "rejectTransactionMessage", False, YES_NO, "refuse transactional messages", live=True
     )
@@ -190,6 +209,11 @@ class BrokerSettings:
     pop_retry_v2: bool = setting(
         "enableRetryTopicV2", False, YES_NO, "retries go to %RETRY%group+topic", live=True
     )
+
+    @property
+    def shown(self) -> str:
+        """Return what clients know the broker by, for sentences: its address, or else its name."""
+        return self.address or self.name
 
 
 def broker_rows() -> Iterator[tuple[str, Setting]]:

@@ -55,7 +55,8 @@ def not_stored(status: PutStatus, store: MessageStore) -> ResponseError:
         return ServiceNotAvailable(f"service not available now: {reason}")
     if status is PutStatus.OS_PAGE_CACHE_BUSY:
         return SystemBusy(
-            "[PC_SYNCHRONIZED]broker busy: writing takes too long; send to another, or later"
+            "[PC_SYNCHRONIZED]broker busy, start flow control for a while: writing to the log "
+            "takes too long (osPageCacheBusyTimeOutMills)"
         )
     if status in {PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED}:
         return MessageIllegal(
@@ -63,6 +64,11 @@ def not_stored(status: PutStatus, store: MessageStore) -> ResponseError:
             "be no directory, or properties over 32767 bytes"
         )
     if status is PutStatus.CREATE_MAPPED_FILE_FAILED:
+        if store.pool is not None and store.pool.fails_fast and not store.pool.free:
+            return SystemBusy(
+                "[REJECTREQUEST]system busy, start flow control for a while: no buffer of the "
+                "transient store pool is free (transientStorePoolSize)"
+            )
         return SystemFailure(
             "create mapped file failed, server is busy or broken; is the disk full?"
         )
@@ -125,6 +131,11 @@ class Storing:
             lambda status: None if oneway else self._answer(asked, status, fields),
             waits=messages[0].waits,
         )
+
+    @property
+    def body_bytes_max(self) -> int:
+        """Return how many bytes a body, or a whole batch, may have (maxMessageSize)."""
+        return self._store.check.body_bytes_max
 
     @property
     def waiting(self) -> int:

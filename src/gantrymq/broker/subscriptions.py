@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from gantrymq.errors import shown
+from gantrymq.limits import ERROR_TEXT_CHARACTERS_MAX
 from gantrymq.model.group import SUBSCRIBE_ALL, TAG_EXPRESSION, Subscription
 
 if TYPE_CHECKING:
@@ -38,6 +40,15 @@ class Mismatch(NamedTuple):
 
     group: str
     variants: tuple[Variant, ...]
+
+    def in_words(self) -> str:
+        """Return who takes what, as far as it is not the same, in a few words."""
+        told = []
+        for variant in self.variants:
+            taken = ", ".join(f"{topic} {text}" for topic, _kind, text in variant.subscriptions)
+            ids = ", ".join(variant.client_ids)
+            told.append(f"{shown(ids)} take {shown(taken or 'nothing else')}")
+        return shown("; ".join(told), ERROR_TEXT_CHARACTERS_MAX)
 
 
 def _ignore(_: Mismatch) -> None:

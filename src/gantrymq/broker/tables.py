@@ -13,12 +13,13 @@ from gantrymq.broker.clients import Clients
 from gantrymq.broker.consumer_offsets import ConsumerOffsets
 from gantrymq.broker.delay_progress import DelayProgress
 from gantrymq.broker.filter.bloom import BloomFilter
+from gantrymq.broker.filter.saving import SAVE_INTERVAL_MS, SavedFilters
 from gantrymq.broker.filter.table import FilterTable
 from gantrymq.broker.groups import Groups
 from gantrymq.broker.queue_locks import QueueLocks
 from gantrymq.broker.request_modes import RequestModes
 from gantrymq.broker.topics import BrokerNames, Topics, TopicSettings
-from gantrymq.errors import InvalidValue
+from gantrymq.errors import InvalidValue, shown
 from gantrymq.model.names import group_of, is_light_queue
 from gantrymq.model.topic import TopicConfig
 
@@ -47,20 +48,31 @@ class Tables:
     delays: DelayProgress
     modes: RequestModes
     filters: FilterTable
+    saved_filters: SavedFilters
     clients: Clients
     locks: QueueLocks
 
-    def load(self, saver: ConfigSaver, settings: BrokerSettings, delay_interval_ms: int) -> None:
+    def load(self, saver: ConfigSaver, settings: BrokerSettings, delay_interval_ms: int) -> bool:
         """Read what was saved, and keep it saved from now on. Blocks; called at the start.
+
+        Returns False if the topics may be older than the messages: a backup was read, or nothing.
 
         Raises:
             StoreDamaged: a file and its backup cannot be understood.
         """
-        saver.add(self.topics)
+        trouble = saver.add(self.topics)
+        if self.topics.left_out:
+            log.warning(
+                "topics whose names or numbers of queues cannot be are left out of %s: %s",
+                self.topics.file_name,
+                ", ".join(shown(name) for name in self.topics.left_out[:8]),
+            )
         saver.add(self.groups)
         saver.add(self.offsets, settings.offsets_interval_ms)
         saver.add(self.delays, delay_interval_ms)
         saver.add(self.modes)
+        saver.add(self.saved_filters, SAVE_INTERVAL_MS)
+        return self.topics.is_loaded and trouble is None
 
 
 def make_tables(
@@ -91,26 +103,28 @@ def make_tables(
         return group is None or group.notify_members
 
     bloom = BloomFilter.for_consumers(settings.filter_error_percent, settings.filter_consumers)
+    filters = FilterTable(bloom, settings.filter_kept_ms)
     return Tables(
         Topics(names, topic_settings, clock, topic_changed, topic_removed),
         groups,
         ConsumerOffsets(clock),
         DelayProgress(clock),
         RequestModes(),
-        FilterTable(bloom, settings.filter_kept_ms),
+        filters,
+        SavedFilters(filters, clock),
         Clients(clock, notifies=notifies, mismatch_changed=mismatch_changed),
         QueueLocks(clock),
     )
 
 
-def restore_topics(topics: Topics, store: MessageStore, *, file_was_there: bool) -> list[str]:
+def restore_topics(topics: Topics, store: MessageStore) -> list[str]:
     """Make the topics again that have messages and no settings; return their names.
 
     A kill may come between the first message of a new topic and the save of its settings. Such a
     topic's messages are younger than the table that was saved. Older ones are of a topic that was
     deleted, and stay out of sight. Where there was no file, every topic is restored.
     """
-    since_ms = topics.data_version.timestamp_ms if file_was_there else 0
+    since_ms = topics.data_version.timestamp_ms if topics.is_loaded else 0
     restored: list[str] = []
     for name in store.queues.topics():
         if topics.find(name) is not None or topics.is_system(name) or is_light_queue(name):

@@ -11,13 +11,15 @@ Owned by one task (the event loop).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 import msgspec
 
 from gantrymq.broker.attributes import TOPIC_ATTRIBUTES, changed_attributes
-from gantrymq.broker.saved_state import SavedState, read_file
+from gantrymq.broker.saved_state import SavedState
+from gantrymq.broker.topics_file import read_topics
 from gantrymq.errors import InvalidValue
 from gantrymq.limits import TOPICS_MAX
 from gantrymq.model import names
@@ -29,7 +31,8 @@ from gantrymq.model.topic import (
     Perm,
     TopicConfig,
 )
-from gantrymq.wire.bodies.topic import TOPIC_TABLE, TopicTable
+from gantrymq.wire.bodies.encoded_topics import EncodedTopics
+from gantrymq.wire.bodies.topic import TopicTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -94,8 +97,13 @@ class Topics(SavedState):
         self._table = {topic.name: topic for topic in _system_topics(identity, settings)}
         self._view = MappingProxyType(self._table)
         self._version = DataVersion(timestamp_ms=clock.now_ms())
+        self.encoded = EncodedTopics()
+        """How the topics look in a body or in the file."""
         self.left_out: tuple[str, ...] = ()
-        """Topics of the last file or master's table that cannot be directories."""
+        """Topics of the last file or master's table that cannot be here: no directory can have
+        their name, or they have too many queues."""
+        self.is_loaded = False
+        """Whether there was a file."""
         extra = {f"{names.SYSTEM_TOPIC_PREFIX}TRACE_DATA_{identity.region}"}
         if settings.trace_topic is not None:
             extra.add(settings.trace_topic)
@@ -283,9 +291,8 @@ class Topics(SavedState):
     # -- the file -------------------------------------------------------------------------------
 
     def snapshot(self) -> Callable[[], bytes]:
-        """Take a picture; settings are frozen, so that it is one copy of the map."""
-        table = self.table()
-        return lambda: TOPIC_TABLE.encode(table)
+        """Take a picture; what has not changed since the last one is encoded already."""
+        return partial(b"".join, self.encoded.pieces(self.table()))
 
     def load(self, content: bytes) -> None:
         """Put the topics of a file over those that exist from the start.
@@ -294,13 +301,15 @@ class Topics(SavedState):
             ContentError: it is not `topics.json`.
             InvalidValue: there are too many topics in it.
         """
-        table = read_file(TopicTable, content, self.file_name)
-        fresh, self.left_out = _checked(table)
+        table, huge = read_topics(content, self.file_name)
+        fresh, unsafe = _checked(table)
+        self.left_out = (*unsafe, *huge)
         template = fresh.get(names.TEMPLATE_TOPIC)
         if template is not None and not self._settings.auto_create:
             fresh[template.name] = msgspec.structs.replace(template, perm=READ_WRITE)
         self._table.update(fresh)
         self._version = table.data_version
+        self.is_loaded = True
 
 
 def _checked(table: TopicTable) -> tuple[dict[str, TopicConfig], tuple[str, ...]]:

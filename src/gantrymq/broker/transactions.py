@@ -24,6 +24,7 @@ from gantrymq.broker.answers import answer
 from gantrymq.broker.half import COMMIT, ROLLBACK, committed, half_of, resumed
 from gantrymq.broker.stored_again import decode
 from gantrymq.broker.storing import not_stored
+from gantrymq.broker.timer.rules import asks_for_timer
 from gantrymq.broker.transactions_asking import Asking, AskingParts
 from gantrymq.broker.transactions_checking import CheckBack, CheckParts
 from gantrymq.broker.transactions_ledger import COMMITTED, OPEN, ROLLED_BACK, TAKEN, Ledger
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from gantrymq.broker.settings import LiveSettings
     from gantrymq.broker.storing import Storing
     from gantrymq.broker.tables import Tables
+    from gantrymq.broker.timer.rules import Timing
     from gantrymq.clock import Clock
     from gantrymq.store.message_store import MessageStore
     from gantrymq.store.put import NewMessage, Stored
@@ -68,6 +70,7 @@ class TransactionParts(NamedTuple):
     storing: Storing
     tables: Tables
     settings: LiveSettings
+    timing: Timing
     clock: Clock
     store_host: bytes
     new_future: Callable[[], Future[Answer]]
@@ -236,6 +239,9 @@ class Transactions:
 
     def _commit(self, request: Command, half: Half, offset: int) -> Answer | Future[Answer]:
         message = committed(half)
+        if asks_for_timer(message.properties):
+            # Its time is counted from now on; until then nobody could have seen it anyway.
+            message, _handle = self._parts.timing.as_timer(message)
         stored = self._parts.store.put([message])
         if stored.status is not PutStatus.PUT_OK:
             raise not_stored(stored.status, self._parts.store)

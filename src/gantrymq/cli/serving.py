@@ -47,7 +47,7 @@ def _server(chosen: argparse.Namespace, properties: dict[str, str]) -> int:
         }
     )
     tls = offered_tls(found.tls, properties, chosen.data / "tls")
-    node = AllInOne(namesrv, found.broker, found.store, tls=tls)
+    node = AllInOne(namesrv, found.broker, found.store, tls=tls, client_tls=found.client_tls)
 
     def started() -> None:
         host = chosen.bind or "127.0.0.1"
@@ -99,9 +99,9 @@ def _broker(chosen: argparse.Namespace, properties: dict[str, str]) -> int:
     if chosen.shards > 1:
         from gantrymq.cli.shards import run_shards  # noqa: PLC0415  (needed by few)
 
-        return run_shards(found, properties, chosen.shards, _say)
+        return run_shards(found, properties, chosen.shards, _say, chosen.log)
     tls = offered_tls(found.tls, properties, found.store.paths.root / "tls")
-    node = BrokerNode(found.broker, found.store, tls=tls)
+    node = BrokerNode(found.broker, found.store, tls=tls, client_tls=found.client_tls)
 
     def started() -> None:
         name = node.settings.name

@@ -8,12 +8,15 @@ that ends by itself takes the others with it: whoever watches the parent must le
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import signal
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from gantrymq.cli.arguments import PROGRAM
 from gantrymq.node.broker_node import completed
 from gantrymq.node.config import settings_text
 
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 
 PORT_STEP: Final = 10
 """Between two shards; each uses its port, the one above and the one two below."""
+
+PR_SET_PDEATHSIG: Final = 1
 
 
 def shard_properties(
@@ -41,7 +46,11 @@ def shard_properties(
 
 
 def run_shards(
-    found: BrokerConfig, properties: Mapping[str, str], count: int, say: Callable[[str], None]
+    found: BrokerConfig,
+    properties: Mapping[str, str],
+    count: int,
+    say: Callable[[str], None],
+    log_level: str = "warning",
 ) -> int:
     """Run so many brokers until a signal, or until one of them ends; return the exit status."""
     with tempfile.TemporaryDirectory(prefix="gantrymq-shards-") as folder:
@@ -52,28 +61,62 @@ def run_shards(
                 settings_text(shard_properties(found, properties, number)), encoding="utf-8"
             )
             files.append(path)
-        return asyncio.run(_life(files, say))
+        return asyncio.run(_life(files, say, log_level))
 
 
-async def _life(files: list[Path], say: Callable[[str], None]) -> int:
+def _end_with_parent() -> None:
+    """Let the system tell this process to stop when its parent is killed, where it can (Linux).
+
+    Runs in the child, before it becomes a broker.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def _started(command: list[str]) -> subprocess.Popen[bytes]:
+    """Start a shard; a Ctrl-C is the parent's alone, which tells it once to stop."""
+    return subprocess.Popen(command, process_group=0, preexec_fn=_end_with_parent)  # noqa: PLW1509, S603
+
+
+async def _life(files: list[Path], say: Callable[[str], None], log_level: str) -> int:
+    """Start, wait, stop. There is one thread: the system tells children of each that ends."""
     loop = asyncio.get_running_loop()
-    children = [
-        await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "gantrymq", "broker", "-c", str(path)
-        )
-        for path in files
-    ]
+    changed = asyncio.Event()
+    loop.add_signal_handler(signal.SIGCHLD, changed.set)
+    command = [sys.executable, "-m", "gantrymq", "broker", "--log", log_level, "-c"]
+    children = [_started([*command, str(path)]) for path in files]
+    is_stopping = False
 
     def stop() -> None:
+        nonlocal is_stopping
+        if is_stopping:
+            return  # a broker that is told twice ends at once
+        is_stopping = True
         for child in children:
-            if child.returncode is None:
+            if child.poll() is None:
                 child.terminate()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
     say(f"{len(children)} shards, processes {', '.join(str(child.pid) for child in children)}")
-    waits = [asyncio.create_task(child.wait()) for child in children]
-    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-    stop()
-    statuses = await asyncio.gather(*waits)
-    return 0 if all(status == 0 for status in statuses) else 1
+    while all(child.poll() is None for child in children):
+        await changed.wait()
+        changed.clear()
+    if not is_stopping:
+        for place, child in enumerate(children):
+            if child.returncode is not None:
+                _complain(place, child.pid, child.returncode)
+        stop()
+    while any(child.poll() is None for child in children):
+        await changed.wait()
+        changed.clear()
+    return 0 if all(child.returncode == 0 for child in children) else 1
+
+
+def _complain(number: int, pid: int, status: int) -> None:
+    """Say which shard ended by itself."""
+    how = f"by signal {-status}" if status < 0 else f"with status {status}"
+    sys.stderr.write(
+        f"{PROGRAM}: shard {number} (process {pid}) ended {how}; the others are stopped too\n"
+    )
+    sys.stderr.flush()

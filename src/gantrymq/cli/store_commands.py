@@ -13,7 +13,7 @@ from gantrymq.cli.arguments import FAILED, PROGRAM, SUCCESS
 from gantrymq.cli.progress import Progress
 from gantrymq.cli.store_text import overview_text, rebuild_text, verify_text
 from gantrymq.clock import SystemClock
-from gantrymq.errors import GantryError
+from gantrymq.errors import GantryError, InvalidValue
 from gantrymq.store.export import export_blocks
 from gantrymq.store.files import OsFiles
 from gantrymq.store.overview import overview_of
@@ -79,6 +79,24 @@ def _open(request: Request) -> StoreReader:
     return reader
 
 
+def _check_outside(request: Request, path: Path | None, option: str) -> None:
+    """See that what is written does not land among the files of the store.
+
+    Raises:
+        InvalidValue: it would.
+    """
+    if path is None:
+        return
+    paths = settings_of(request.directory, OsFiles(), request.config).paths
+    place = path.resolve()
+    for part in (paths.root, *paths.commit_log, *paths.read_only_commit_log):
+        if place.is_relative_to(part.resolve()):
+            raise InvalidValue(
+                f"{option} {path} lies in the store itself ({part}), where a broker refuses to "
+                "start over files that are not its own; name a place outside of it"
+            )
+
+
 def _print(text: str) -> None:
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
@@ -115,6 +133,7 @@ def _verify(request: Request) -> int:
 
 
 def _export(request: Request) -> int:
+    _check_outside(request, request.output, "-o")
     with _open(request) as reader, _output(request) as stream:
         begin, end = reader.min_log_offset, reader.max_log_offset
         with Progress("exporting", begin, end) as progress:
@@ -131,6 +150,7 @@ def _output(request: Request) -> AbstractContextManager[BinaryIO]:
 
 
 def _rebuild(request: Request) -> int:
+    _check_outside(request, request.target, "--to")
     files = OsFiles()
     settings = settings_of(request.directory, files, request.config)
     if request.config is None and (unknown := unknown_sizes(settings, files)):

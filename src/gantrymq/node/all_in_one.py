@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gantrymq.namesrv.settings import NamesrvSettings
     from gantrymq.store.recovery import RecoveryReport
     from gantrymq.store.settings import StoreSettings
-    from gantrymq.transport.tls import ServerTls
+    from gantrymq.transport.tls import ClientTls, ServerTls
 
 
 class AllInOne:
@@ -28,10 +28,13 @@ class AllInOne:
         store: StoreSettings,
         *,
         tls: ServerTls | None = None,
+        client_tls: ClientTls | None = None,
     ) -> None:
         self._broker_settings = broker
         self._store_settings = store
         self._tls = tls
+        # Its own name server is known by the address of this machine, not by a name.
+        self._client_tls = None if client_tls is None else replace(client_tls, checks_name=False)
         self.namesrv = NamesrvNode(namesrv, tls=tls)
         self._broker: BrokerNode | None = None
 
@@ -61,7 +64,9 @@ class AllInOne:
                 if one
             ),
         )
-        self._broker = BrokerNode(settings, self._store_settings, tls=self._tls)
+        self._broker = BrokerNode(
+            settings, self._store_settings, tls=self._tls, client_tls=self._client_tls
+        )
         report = await self._broker.start(progress)
         if not self._broker_settings.address:
             # Nobody chose an address: clients are told the one that they came by.

@@ -15,14 +15,23 @@ from gantrymq.broker.broker import Broker, Loop, Surroundings
 from gantrymq.clock import SystemClock
 from gantrymq.model.message import Host
 from gantrymq.model.topic import Perm
-from gantrymq.node.machine import free_port, host_name, memory_bytes, own_address, resolved
-from gantrymq.node.registrar import BrokerAddress, Registrar
+from gantrymq.node.machine import (
+    bound_address,
+    free_port,
+    host_name,
+    memory_bytes,
+    own_address,
+    resolved,
+)
+from gantrymq.node.registrar import BrokerAddress, Registrar, Rules
 from gantrymq.node.topic_routes import TopicRoutes
 from gantrymq.store.files import OsFiles
+from gantrymq.store.settings import BrokerRole
 from gantrymq.store.worker import ThreadWorker, Workers
 from gantrymq.transport.requester import Connections
 from gantrymq.transport.server import Server
 from gantrymq.transport.settings import TransportSettings
+from gantrymq.wire.bodies.encoded_topics import EncodedTopics
 from gantrymq.wire.hosts import encode_host
 
 if TYPE_CHECKING:
@@ -33,8 +42,9 @@ if TYPE_CHECKING:
     from gantrymq.clock import Clock
     from gantrymq.store.recovery import RecoveryReport
     from gantrymq.store.settings import StoreSettings
-    from gantrymq.transport.tls import ServerTls
+    from gantrymq.transport.tls import ClientTls, ServerTls
     from gantrymq.wire.bodies.topic import TopicTable
+    from gantrymq.wire.peer import Service
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +59,7 @@ TICK_S_MAX: Final = 1.0
 
 def completed(settings: BrokerSettings) -> BrokerSettings:
     """Return the settings with what the machine knows in place of what is not said."""
-    address = settings.address or own_address()
+    address = settings.address or bound_address(settings.bind_address) or own_address()
     return replace(
         settings,
         name=settings.name or host_name(),
@@ -67,19 +77,28 @@ class BrokerNode:
         store_settings: StoreSettings,
         *,
         tls: ServerTls | None = None,
+        client_tls: ClientTls | None = None,
         clock: Clock | None = None,
         hooks: Sequence[SendHook] = (),
+        front: Callable[[Service], Service] | None = None,
     ) -> None:
-        """Make a broker; `hooks` see every send (`broker/hooks.py`)."""
+        """Make a broker; `hooks` see every send (`broker/hooks.py`).
+
+        `tls` is for those who connect to it, `client_tls` for its connections to name servers.
+        `front` makes what stands between listener and broker: the faults of a test.
+        """
         self.settings = completed(settings)
         self._hooks = tuple(hooks)
+        self._front = front
         self._store_settings = store_settings
         self._tls = tls
+        self._client_tls = client_tls
         self._clock = clock or SystemClock()
         self._server: Server | None = None
         self._registrar: Registrar | None = None
         self._connections: Connections | None = None
         self._timer: asyncio.Handle | None = None
+        self._limited_topics = EncodedTopics()
         self._broker: Broker | None = None
         self.port = self.settings.port
 
@@ -124,11 +143,16 @@ class BrokerNode:
             # Message ids hold the port, so it is chosen before anything is stored.
             self.port = free_port(self.settings.bind_address)
         host = encode_host(Host(await resolved(self.settings.address), self.port))
+        if self._store_settings.replication.role is BrokerRole.SLAVE:
+            log.warning(
+                "this broker is a slave, and nothing is copied from a master in this version: it "
+                "holds what it held before"
+            )
         around = self._surroundings()
         self.settings, self._store_settings = restored(
             around.files, self.settings, self._store_settings
         )
-        self._connections = Connections(clock=self._clock)
+        self._connections = Connections(tls=self._client_tls, clock=self._clock)
         broker = Broker(
             self.settings,
             self._store_settings,
@@ -178,9 +202,9 @@ class BrokerNode:
         if self.settings.port > VIP_PORT_STEP:
             addresses.append((bind, port - VIP_PORT_STEP))
         server = Server(
-            broker.service,
+            broker.service if self._front is None else self._front(broker.service),
             addresses,
-            settings=TransportSettings(idle_s=self.settings.idle_s),
+            settings=TransportSettings(idle_s=self.settings.idle_s, backlog=self.settings.backlog),
             tls=self._tls,
             clock=self._clock,
         )
@@ -202,18 +226,35 @@ class BrokerNode:
             connections,
             self._topic_table,
             interval_s=settings.register_interval_ms / 1000,
-            timeout_s=settings.register_timeout_ms / 1000,
-            compressed=settings.register_compressed,
+            rules=self._register_rules,
             ordered=self.broker.tables.topics.set_order,
+            encoded=self._encoded_topics,
         )
         self._registrar.start()
+
+    def _register_rules(self) -> Rules:
+        settings = self.broker.settings.now
+        return Rules(
+            settings.register_timeout_ms / 1000,
+            settings.register_compressed,
+            settings.register_always,
+        )
+
+    @property
+    def _may_everything(self) -> bool:
+        both = Perm.READ | Perm.WRITE
+        return Perm(self.broker.settings.now.permission) & both == both
+
+    def _encoded_topics(self) -> EncodedTopics:
+        """Return what remembers the topics that name servers are told now."""
+        return self.broker.tables.topics.encoded if self._may_everything else self._limited_topics
 
     def _topic_table(self) -> TopicTable:
         """Return the topics as name servers are told: none may do more than the broker may."""
         table = self.broker.tables.topics.table()
-        allowed = Perm(self.broker.settings.now.permission) | Perm.INHERIT
-        if allowed & (Perm.READ | Perm.WRITE) == Perm.READ | Perm.WRITE:
+        if self._may_everything:
             return table
+        allowed = Perm(self.broker.settings.now.permission) | Perm.INHERIT
         topics = {
             name: msgspec.structs.replace(topic, perm=topic.perm & allowed)
             for name, topic in table.topic_config_table.items()
@@ -231,6 +272,10 @@ class BrokerNode:
     def _routes_changed(self) -> None:
         if self._registrar is not None:
             self._registrar.changed()
+
+    def look_at_clock(self) -> None:
+        """Do soon what is due by now: a test has moved the clock."""
+        self._wake()
 
     def _wake(self) -> None:
         if self._timer is not None:

@@ -5,21 +5,28 @@ One file feeds broker, store and listener. All that is wrong with it is said at 
 
 from __future__ import annotations
 
+import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from gantrymq.broker.settings import BrokerSettings, broker_properties, broker_rows
 from gantrymq.errors import ContentError, InvalidValue
 from gantrymq.namesrv import settings as namesrv
+from gantrymq.node.switches import refused_switches
 from gantrymq.store.settings import BrokerRole, InvalidSettings, StoreSettings, read_settings
 from gantrymq.store.settings_names import FOREIGN
-from gantrymq.transport.tls import ServerTls
+from gantrymq.transport.addresses import split_address
+from gantrymq.transport.tls import ClientTls, ServerTls, TlsMode
 from gantrymq.wire.bodies.settings import SETTINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from gantrymq.namesrv.settings import NamesrvSettings
+
+
+log = logging.getLogger(__name__)
 
 
 class BrokerConfig(NamedTuple):
@@ -28,6 +35,8 @@ class BrokerConfig(NamedTuple):
     broker: BrokerSettings
     store: StoreSettings
     tls: ServerTls
+    client_tls: ClientTls | None = None
+    """How it speaks to name servers; None is without TLS."""
 
     def properties(self) -> dict[str, str]:
         """Return all of it under RocketMQ's names."""
@@ -69,6 +78,16 @@ def read_broker_settings(properties: Mapping[str, str]) -> BrokerSettings:
     return BrokerSettings(**values)  # type: ignore[arg-type]
 
 
+def wrong_name_servers(broker: BrokerSettings) -> Iterator[str]:
+    """Yield a sentence for every name server whose address is none."""
+    for address in broker.name_servers.split(";"):
+        try:
+            if address.strip():
+                split_address(address)
+        except InvalidValue as error:
+            yield f"namesrvAddr: {error}; several are written host:port;host:port"
+
+
 def read_broker_config(properties: Mapping[str, str], home: Path) -> BrokerConfig:
     """Return the settings of a broker; its store lies under `home` unless they say otherwise.
 
@@ -76,13 +95,14 @@ def read_broker_config(properties: Mapping[str, str], home: Path) -> BrokerConfi
         InvalidSettings: unknown names, values that are not allowed, impossible combinations.
     """
     own = frozenset(name for _, row in broker_rows() for name in row.names)
-    problems: list[str] = []
+    problems = list(refused_switches(properties))
     broker = BrokerSettings()
     store: StoreSettings | None = None
     try:
         broker = read_broker_settings(properties)
     except InvalidSettings as error:
         problems += error.problems
+    problems += wrong_name_servers(broker)
     try:
         store = read_settings(properties, home=home, foreign=FOREIGN | own)
     except InvalidSettings as error:
@@ -97,7 +117,7 @@ def read_broker_config(properties: Mapping[str, str], home: Path) -> BrokerConfi
             )
     if problems or store is None:
         raise InvalidSettings(problems)
-    return BrokerConfig(broker, store, read_tls(properties))
+    return BrokerConfig(broker, store, read_tls(properties), read_client_tls(properties))
 
 
 def read_tls(properties: Mapping[str, str]) -> ServerTls:
@@ -107,6 +127,31 @@ def read_tls(properties: Mapping[str, str]) -> ServerTls:
         InvalidValue: values that are not allowed.
     """
     return ServerTls.from_properties(properties)
+
+
+def read_client_tls(properties: Mapping[str, str]) -> ClientTls | None:
+    """Return how a broker speaks TLS to name servers, or None if it does not.
+
+    As with Apache it does if `tls.enable` says so, which is `true` by itself where this broker
+    takes nothing but TLS. Also as with Apache it does not ask who a name server is unless it is
+    told whom to trust; that is said in the log, for it helps against listeners and not against
+    impostors.
+
+    Raises:
+        InvalidValue: values that are not allowed.
+    """
+    enforced = read_tls(properties).mode is TlsMode.ENFORCING
+    enabled = properties.get("tls.enable", properties.get("useTLS", str(enforced)))
+    if enabled.strip().lower() != "true":
+        return None
+    tls = ClientTls.from_properties(properties)
+    if tls.trust_path is None and "tls.client.authServer" not in properties:
+        log.warning(
+            "TLS to name servers is encrypted, but nobody checks who they are: set "
+            "tls.client.trustCertPath, or tls.client.authServer=true"
+        )
+        return replace(tls, verifies_server=False, checks_name=False)
+    return tls
 
 
 def read_namesrv_settings(properties: Mapping[str, str]) -> NamesrvSettings:

@@ -6,8 +6,11 @@ import asyncio
 import os
 import socket
 from ipaddress import ip_address
+from typing import Final
 
 from gantrymq.errors import InvalidValue
+
+IP_V6: Final = 6
 
 
 def own_address() -> str:
@@ -21,6 +24,20 @@ def own_address() -> str:
             return str(probe.getsockname()[0])
         except OSError:
             return "127.0.0.1"
+
+
+def bound_address(bind_address: str) -> str:
+    """Return the only address that a listener can be reached by; "" if it listens at all of them.
+
+    A name is as good as an address: whoever uses it has it looked up.
+    """
+    try:
+        address = ip_address(bind_address.strip("[]"))
+    except ValueError:
+        return bind_address
+    if address.is_unspecified:
+        return ""
+    return f"[{address}]" if address.version == IP_V6 else str(address)
 
 
 def host_name() -> str:

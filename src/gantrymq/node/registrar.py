@@ -2,6 +2,11 @@
 
 Name servers know nothing of each other, so each is told everything, and one that does not answer
 holds nobody up. Changes that come together are told together.
+
+A registration names every topic, which is much for a broker that has thousands and gets one more.
+A name server that knows this broker is therefore told of new and changed topics one by one
+(REGISTER_TOPIC_IN_NAMESRV), as an Apache 5.x broker does with `enableSingleTopicRegister`. It is
+told everything on the timer, when a topic is gone, and if it does not know that request.
 """
 
 from __future__ import annotations
@@ -13,15 +18,25 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gantrymq.errors import ContentError, GantryError
+from gantrymq.model.route import QueueData, TopicRoute
+from gantrymq.wire.bodies.encoded_topics import EncodedTopics
 from gantrymq.wire.bodies.registration import REGISTRATION, Registration
-from gantrymq.wire.bodies.route import KV_TABLE
+from gantrymq.wire.bodies.route import KV_TABLE, TOPIC_ROUTE
+from gantrymq.wire.bodies.topic import DATA_VERSION
 from gantrymq.wire.codes import RequestCode, ResponseCode
 from gantrymq.wire.command import Command
-from gantrymq.wire.headers.namesrv import BrokerIdentityRequest, RegisterBrokerRequest
+from gantrymq.wire.headers.namesrv import (
+    BrokerIdentityRequest,
+    QueryDataVersionResponse,
+    RegisterBrokerRequest,
+)
+from gantrymq.wire.headers.targets import TopicRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from gantrymq.model.offsets import DataVersion
+    from gantrymq.model.topic import TopicConfig
     from gantrymq.transport.requester import Connections
     from gantrymq.wire.bodies.topic import TopicTable
 
@@ -29,6 +44,8 @@ log = logging.getLogger(__name__)
 
 SETTLE_S: Final = 0.02
 """Between two registrations: changes that come together are told together."""
+SINGLES_MAX: Final = 500
+"""Changed topics that are told one by one; of more everything is told."""
 RETRY_S: Final = 1.0
 """Pause before a name server that did not answer is asked again, doubled up to the interval."""
 
@@ -43,6 +60,16 @@ class BrokerAddress(NamedTuple):
     ha_address: str
 
 
+class Rules(NamedTuple):
+    """How a broker registers; asked for each time, for an operator may change it."""
+
+    timeout_s: float = 6.0
+    """How long a name server may take to answer."""
+    compressed: bool = False
+    always: bool = True
+    """False: on the timer a name server is told nothing that it knows (`forceRegister`)."""
+
+
 class Registrar:
     """Registers one broker; owned by the event loop's thread."""
 
@@ -54,21 +81,32 @@ class Registrar:
         table: Callable[[], TopicTable],
         *,
         interval_s: float,
-        timeout_s: float,
-        compressed: bool = False,
+        rules: Callable[[], Rules] = Rules,
         ordered: Callable[[frozenset[str]], None] = lambda _topics: None,
+        encoded: Callable[[], EncodedTopics] | None = None,
     ) -> None:
-        """Tell `ordered` the topics that a name server calls ordered."""
+        """Tell `ordered` the topics that a name server calls ordered.
+
+        `encoded` remembers how the topics of `table` look, so that they are not encoded again.
+        """
         self._who = who
         self._connections = connections
         self._table = table
         self._interval_s = interval_s
-        self._timeout_s = timeout_s
-        self._compressed = compressed
+        self._rules = rules
         self._ordered = ordered
         self.known_to: set[str] = set()
         """Name servers that have answered the last registration."""
+        self._silent: set[str] = set()
+        """Those that did not answer it, which the log has said."""
         self._changed = {address: asyncio.Event() for address in name_servers}
+        own = EncodedTopics()
+        self._encoded = encoded or (lambda: own)
+        self._told: dict[str, dict[str, TopicConfig]] = {}
+        """What name servers know of topics."""
+        self._told_versions: dict[str, DataVersion] = {}
+        self._wants_all: set[str] = set()
+        """Those that cannot be told of one topic alone."""
         self._all_known = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -93,10 +131,11 @@ class Registrar:
 
     async def _keep(self, address: str) -> None:
         event, pause = self._changed[address], RETRY_S
+        has_changed = True
         while True:
             event.clear()
             try:
-                known = await self._register(address)
+                known = await self._tell(address, has_changed=has_changed)
             except Exception:
                 # Whatever it is, this broker must not vanish from the routes because of it.
                 log.exception("registering with name server %s failed", address)
@@ -110,17 +149,92 @@ class Registrar:
             # route of a new topic as soon as it knows of it.
             await asyncio.sleep(SETTLE_S)
             with suppress(TimeoutError):
-                await asyncio.wait_for(event.wait(), wait)
+                # Not wait_for: of a stop that comes with a change it would forget the stop.
+                async with asyncio.timeout(wait):
+                    await event.wait()
+            has_changed = event.is_set()
+
+    async def _tell(self, address: str, *, has_changed: bool) -> bool:
+        """Register, unless the name server knows everything; tell whether it does now."""
+        if has_changed and address in self.known_to:
+            changed = self._changes_for(address)
+            if changed is not None and await self._tell_topics(address, changed):
+                return True
+        if has_changed or address not in self.known_to or self._rules().always:
+            return await self._register(address)
+        return await self._is_known(address) or await self._register(address)
+
+    def _changes_for(self, address: str) -> list[TopicConfig] | None:
+        """Return the topics that are new to a name server; None if it has to be told everything."""
+        table, told = self._table(), self._told.get(address)
+        if told is None or address in self._wants_all:
+            return None
+        if self._told_versions.get(address) == table.data_version:
+            return []  # told already: it changed just before the others were
+        now = table.topic_config_table
+        changed = [topic for name, topic in now.items() if told.get(name) is not topic]
+        is_short = 0 < len(changed) <= SINGLES_MAX
+        # Names are only added: if they are as many as there are, none is gone.
+        new = sum(topic.name not in told for topic in changed)
+        if not is_short or len(told) + new != len(now):
+            return None
+        self._told_versions[address] = table.data_version
+        return changed
+
+    async def _tell_topics(self, address: str, topics: list[TopicConfig]) -> bool:
+        """Tell a name server of some topics; False if it did not take them all."""
+        timeout_s = self._rules().timeout_s
+        try:
+            for topic in topics:
+                reply = await self._connections.ask(address, self._one(topic), timeout_s)
+                if reply.code != ResponseCode.SUCCESS:
+                    self._wants_all.add(address)
+                    return False
+                self._told[address][topic.name] = topic
+        except GantryError:
+            return False  # it is told everything instead, or later
+        return True
+
+    def _one(self, topic: TopicConfig) -> Command:
+        queues = QueueData(
+            self._who.name, topic.read_queues, topic.write_queues, topic.perm, topic.system_flags
+        )
+        return Command.request(
+            RequestCode.REGISTER_TOPIC_IN_NAMESRV,
+            0,
+            TopicRequest(topic=topic.name).encode(),
+            TOPIC_ROUTE.encode(TopicRoute(queues=(queues,))),
+        )
+
+    async def _is_known(self, address: str) -> bool:
+        """Ask whether a name server has this broker's topics as they are; a sign of life, too."""
+        body = DATA_VERSION.encode(self._table().data_version)
+        request = Command.request(
+            RequestCode.QUERY_DATA_VERSION, 0, self._identity().encode(), body
+        )
+        try:
+            reply = await self._connections.ask(address, request, self._rules().timeout_s)
+            return (
+                reply.code == ResponseCode.SUCCESS
+                and not QueryDataVersionResponse.decode(reply.fields).changed
+            )
+        except GantryError as error:
+            log.info("name server %s does not say what it knows: %s", address, error)
+            return False
 
     async def _register(self, address: str) -> bool:
         """Register once; tell whether the name server took it."""
+        table = self._table()
         try:
-            reply = await self._connections.ask(address, self._request(), self._timeout_s)
+            request = self._request(table)
+            reply = await self._connections.ask(address, request, self._rules().timeout_s)
         except GantryError as error:
-            if address in self.known_to:
+            if address not in self._silent:  # once, until it answers
                 log.warning("name server %s does not answer: %s", address, error)
+            self._silent.add(address)
             self.known_to.discard(address)
             return False
+        self._silent.discard(address)
         if reply.code != ResponseCode.SUCCESS:
             log.warning("name server %s refuses this broker: %s", address, reply.remark)
             self.known_to.discard(address)
@@ -128,6 +242,8 @@ class Registrar:
         if address not in self.known_to:
             log.info("registered with name server %s as %s", address, self._who.address)
         self.known_to.add(address)
+        self._told[address] = dict(table.topic_config_table)
+        self._told_versions[address] = table.data_version
         if len(self.known_to) == len(self._changed):
             self._all_known.set()
         if reply.body:
@@ -142,12 +258,13 @@ class Registrar:
             return
         self._ordered(topics)
 
-    def _request(self) -> Command:
-        registration = Registration(topic_config_serialize_wrapper=self._table())
-        if self._compressed:
+    def _request(self, table: TopicTable) -> Command:
+        compressed = self._rules().compressed
+        if compressed:
+            registration = Registration(topic_config_serialize_wrapper=table)
             body = REGISTRATION.encode_compressed(registration)
         else:
-            body = REGISTRATION.encode(registration)
+            body = b"".join(self._encoded().pieces(table, _registration))
         who = self._who
         header = RegisterBrokerRequest(
             broker_name=who.name,
@@ -155,29 +272,33 @@ class Registrar:
             cluster_name=who.cluster,
             broker_id=who.broker_id,
             ha_server_addr=who.ha_address,
-            compressed=self._compressed,
+            compressed=compressed,
             body_crc32=zlib.crc32(body) & 0x7FFFFFFF,
         )
         return Command.request(RequestCode.REGISTER_BROKER, 0, header.encode(), body)
+
+    def _identity(self) -> BrokerIdentityRequest:
+        who = self._who
+        return BrokerIdentityRequest(
+            broker_name=who.name,
+            broker_addr=who.address,
+            cluster_name=who.cluster,
+            broker_id=who.broker_id,
+        )
 
     async def stop(self) -> None:
         """Leave every name server that knows this broker, and register no more."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        who = self._who
-        header = BrokerIdentityRequest(
-            broker_name=who.name,
-            broker_addr=who.address,
-            cluster_name=who.cluster,
-            broker_id=who.broker_id,
-        )
-        request = Command.request(RequestCode.UNREGISTER_BROKER, 0, header.encode())
-        asked = [
-            self._connections.ask(address, request, min(self._timeout_s, 1.0))
-            for address in self.known_to
-        ]
+        request = Command.request(RequestCode.UNREGISTER_BROKER, 0, self._identity().encode())
+        timeout_s = min(self._rules().timeout_s, 1.0)
+        asked = [self._connections.ask(address, request, timeout_s) for address in self.known_to]
         for outcome in await asyncio.gather(*asked, return_exceptions=True):
             if isinstance(outcome, Exception):
                 log.info("a name server was not told that this broker stops: %s", outcome)
         self.known_to.clear()
+
+
+def _registration(table: TopicTable) -> bytes:
+    return REGISTRATION.encode(Registration(topic_config_serialize_wrapper=table))

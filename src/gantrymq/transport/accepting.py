@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-BACKLOG: Final = 1024
 ACCEPTS_MAX: Final = 64
 """Sockets taken from a listen queue before other work of the loop has its turn."""
 NO_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
@@ -65,7 +64,7 @@ class Accepting:
     def listen(self, listener: socket.socket) -> None:
         """Accept from a bound socket."""
         listener.setblocking(False)
-        listener.listen(BACKLOG)
+        listener.listen(self._table.settings.backlog)
         self._listeners.append(listener)
         self._loop.add_reader(listener, self._accept_some, listener)
 

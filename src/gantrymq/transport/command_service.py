@@ -6,98 +6,22 @@ service has a fast lane in front, and its router answers for what fails: it know
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from gantrymq.errors import GantryError, ProtocolError, shown
+from gantrymq.errors import ProtocolError
 from gantrymq.kernel import kernel
-from gantrymq.limits import ERROR_TEXT_CHARACTERS_MAX, FRAME_BYTES_MAX
-from gantrymq.wire.codes import ResponseCode
+from gantrymq.limits import FRAME_BYTES_MAX
 from gantrymq.wire.frame import decode_frame
-from gantrymq.wire.peer import Taken
-from gantrymq.wire.response_errors import RequestCodeNotSupported, ResponseError
+from gantrymq.wire.peer import DATA_BYTES_ENOUGH, Taken, answer_bytes
+from gantrymq.wire.response_errors import RequestCodeNotSupported
+from gantrymq.wire.settling import handle
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable
 
     from gantrymq.kernel.interface import Buffer
     from gantrymq.wire.command import Command
-    from gantrymq.wire.peer import Answer, Handler, Peer, Pending
-
-logger = logging.getLogger(__name__)
-
-
-def answer_error(request: Command, error: BaseException) -> Command:
-    """Return what is answered to a request that failed; an error nobody foresaw is logged.
-
-    A ResponseError has its code and remark; what the peer wrote wrong (ContentError) and all else
-    is SYSTEM_ERROR with the error's text.
-    """
-    if isinstance(error, ResponseError):
-        return request.response(error.code, remark=error.remark or str(error))
-    if isinstance(error, ProtocolError):
-        return request.response(ResponseCode.SYSTEM_ERROR, remark=str(error))
-    if isinstance(error, GantryError):
-        logger.warning("request %d failed: %s: %s", request.code, type(error).__name__, error)
-        remark = str(error) or type(error).__name__
-    elif isinstance(error, asyncio.CancelledError):
-        remark = "the request was given up: the server is stopping"
-    else:
-        logger.error("request %d failed", request.code, exc_info=error)
-        remark = f"{type(error).__name__}: {error}"
-    return request.response(
-        ResponseCode.SYSTEM_ERROR, remark=shown(remark, ERROR_TEXT_CHARACTERS_MAX)
-    )
-
-
-def settle(request: Command, pending: Pending) -> Pending:
-    """Return the same answer, or a promise of it that does not fail.
-
-    A failure becomes `answer_error`, and the answer to a oneway request becomes None.
-    """
-    if asyncio.isfuture(pending):
-        if pending.done():
-            return _settled(request, pending)
-        outer: asyncio.Future[Answer] = pending.get_loop().create_future()
-
-        def pass_on(done: asyncio.Future[Answer]) -> None:
-            if not outer.done():
-                outer.set_result(_settled(request, done))
-
-        pending.add_done_callback(pass_on)
-        return outer
-    if asyncio.iscoroutine(pending):
-        return _settle_later(request, pending)
-    return None if request.is_oneway else pending
-
-
-def _settled(request: Command, done: asyncio.Future[Answer]) -> Answer:
-    answer: Answer
-    try:
-        answer = done.result()
-    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  (answered, and logged)
-        answer = answer_error(request, error)
-    return None if request.is_oneway else answer
-
-
-async def _settle_later(request: Command, coroutine: Coroutine[Any, Any, Answer]) -> Answer:
-    answer: Answer
-    try:
-        answer = await coroutine
-    except Exception as error:  # noqa: BLE001  (answered, and logged)
-        answer = answer_error(request, error)
-    return None if request.is_oneway else answer
-
-
-def handle(handler: Handler, request: Command, peer: Peer) -> Pending:
-    """Return a handler's answer to a request, whatever it does, as `settle` makes it."""
-    try:
-        pending = handler(request, peer)
-    except Exception as error:  # noqa: BLE001  (answered, and logged)
-        answer = answer_error(request, error)
-        return None if request.is_oneway else answer
-    return settle(request, pending)
+    from gantrymq.wire.peer import Handler, Peer, Pending
 
 
 def refuse(request: Command, peer: Peer) -> Pending:
@@ -137,6 +61,7 @@ class CommandService:
         """
         frames, behind = kernel.split_frames(buffer, start, end, FRAME_BYTES_MAX)
         answers: list[Pending] = []
+        size = 0
         for frame in frames:
             try:
                 request = decode_frame(buffer, frame)
@@ -149,4 +74,7 @@ class CommandService:
             answer = handle(self._handler, request, peer)
             if answer is not None:
                 answers.append(answer)
+                size += answer_bytes(answer)
+                if size > DATA_BYTES_ENOUGH:
+                    return Taken(frame.end, answers)
         return Taken(behind, answers)

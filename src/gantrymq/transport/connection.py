@@ -33,6 +33,8 @@ class Connection(Exchange):
 
     __slots__ = (
         "_drained",
+        "_grew_at",
+        "_kept_before",
         "_since",
         "_stuck_since",
         "takes_nothing",
@@ -47,6 +49,8 @@ class Connection(Exchange):
         self._since = 0.0  # when it was last seen active
         self._drained = 0  # bytes ever sent that had left the transport at the last look
         self._stuck_since: float | None = None
+        self._kept_before = 0  # bytes of an unfinished frame at the last look
+        self._grew_at = 0.0  # when it was last seen to grow, or could not
 
     # -- the life of the connection -------------------------------------------------------------
 
@@ -134,6 +138,8 @@ class Connection(Exchange):
         self.takes_nothing = unsent > 0 and drained == self._drained
         self._drained = drained
         self._note_unsent(unsent)
+        if self._halt or self.kept_bytes != self._kept_before:
+            self._kept_before, self._grew_at = self.kept_bytes, now
         if not (self.takes_nothing or self._halt & MEMORY):
             self._stuck_since = None
         elif self._stuck_since is None:
@@ -148,5 +154,28 @@ class Connection(Exchange):
         elif self._open and not self._halt and now - self._since >= settings.idle_s:
             logger.info("closing %s: nothing came or went for %g s", self.address, settings.idle_s)
             self.close(f"nothing came or went for {settings.idle_s:g} s")
-        elif self._halt & MEMORY and not self._table.is_full:
-            self._resume_reading(MEMORY)
+
+    # -- memory ---------------------------------------------------------------------------------
+
+    @property
+    def kept_bytes(self) -> int:
+        """Return how many bytes of an unfinished frame are here."""
+        return 0 if self._kept is None else len(self._kept)
+
+    @property
+    def missing_bytes(self) -> int:
+        """Return how many bytes an unfinished frame still needs."""
+        return max(self._need - self.kept_bytes, 0)
+
+    @property
+    def is_starved(self) -> bool:
+        """Tell whether an unfinished frame may not grow, because memory is short."""
+        return bool(self._halt & MEMORY) and self._open
+
+    def stalled_s(self, now: float) -> float:
+        """Return for how long an unfinished frame has not grown, although it might have."""
+        return now - self._grew_at if self._kept is not None and not self._halt else 0.0
+
+    def go_on(self) -> None:
+        """Let an unfinished frame grow again."""
+        self._resume_reading(MEMORY)

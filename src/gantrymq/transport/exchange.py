@@ -6,6 +6,10 @@ of a frame that is not complete is kept, in a bytearray of its own that grows as
 to the length that the frame has announced, and is given up then. A connection where nothing
 happens therefore has no buffer.
 
+A service stops when its answers are many bytes. The requests behind are then kept back as they are.
+They are taken when others had their turn (see `table`) and the peer has taken the answers: who asks
+for much and reads nothing has one write waiting here, not one for each of its requests.
+
 Who separates responses from requests: the service stops in front of a response (flag bit 0), and
 the connection gives it to who asked. A connection that has asked something looks at the first
 frames itself, so that a client's service does not see every answer.
@@ -22,12 +26,13 @@ import msgspec
 from gantrymq.errors import ProtocolError
 from gantrymq.kernel import kernel
 from gantrymq.limits import FRAME_BYTES_MAX
+from gantrymq.transport.ages import lay_ms
 from gantrymq.transport.asks import Asks
-from gantrymq.transport.sending import MEMORY, UNSENT, Sender
+from gantrymq.transport.sending import BACK, MEMORY, UNSENT, Sender
 from gantrymq.transport.table import HEADROOM, connection_numbers
 from gantrymq.wire.frame import encode_frame
 from gantrymq.wire.header_codec import decode_header
-from gantrymq.wire.peer import PeerGone, PeerLate
+from gantrymq.wire.peer import DATA_BYTES_ENOUGH, PeerGone, PeerLate
 
 if TYPE_CHECKING:
     import asyncio
@@ -45,7 +50,17 @@ ONEWAY: Final = 2
 class Exchange(Sender):
     """What `Connection` reads and asks with. Owned by the event loop's thread."""
 
-    __slots__ = ("_asks", "_kept", "_need", "_reason", "_service", "host", "listener", "number")
+    __slots__ = (
+        "_asks",
+        "_kept",
+        "_need",
+        "_reason",
+        "_service",
+        "host",
+        "listener",
+        "number",
+        "waited_ms",
+    )
 
     def __init__(self, table: ConnectionTable, service: Service, *, reads_always: bool) -> None:
         super().__init__(table, reads_always=reads_always)
@@ -53,6 +68,8 @@ class Exchange(Sender):
         self.number = next(connection_numbers)
         self.host = b""
         self.listener = ""
+        self.waited_ms = 0
+        """How long the bytes that are taken now lay unread, at least; see `ages`."""
         self._reason = "the peer closed the connection"
         self._asks: Asks | None = None
         self._kept: bytearray | None = None
@@ -71,24 +88,37 @@ class Exchange(Sender):
         self._is_active = True
         if not self._open:
             return
+        times = self._table.read_times
+        if times is not None and (times.read() or self._was_stopped):
+            self._note_age()
         try:
             if self._kept is None:
                 self._take(self._table.buffer, HEADROOM, HEADROOM + nbytes)
             else:
                 self._take_behind_kept(self._kept, nbytes)
-        except ProtocolError as error:
+        except Exception as error:  # noqa: BLE001  (whatever it is ends this connection only)
+            self._end_for(error)
+
+    def _end_for(self, error: Exception) -> None:
+        """Close the connection: what came is not the protocol, or the service failed."""
+        if isinstance(error, ProtocolError):
             self._table.rare_log.warning(
                 f"frame {self.address.rpartition(':')[0]}", f"closing {self.address}: {error}"
             )
             self.close(f"not the protocol: {error}")
-        except Exception:
-            logger.exception("closing %s: the service failed", self.address)
+        else:
+            logger.error("closing %s: the service failed", self.address, exc_info=error)
             self.close("the service failed")
+
+    def _note_age(self) -> None:
+        """Ask how long the bytes of this read lay, and those of the next until some are new."""
+        self.waited_ms = lay_ms(self._transport)
+        self._was_stopped = self.waited_ms > 0
 
     def _take_behind_kept(self, kept: bytearray, nbytes: int) -> None:
         """Join what is kept and what arrived; take it if a frame may be complete."""
         view, size, stop = self._table.view, len(kept), HEADROOM + nbytes
-        if size + nbytes < self._need:
+        if size + nbytes < self._need or self._halt & BACK:
             kept += view[HEADROOM:stop]
             self._table.held_bytes += nbytes
             if self._table.is_full:
@@ -116,15 +146,17 @@ class Exchange(Sender):
                     return
             before = position
             position, answers = self._service.take(buffer, position, stop, self)
-            if answers:
-                self._answer(answers)
+            given = self._answer(answers) if answers else 0
             if position == stop or not self._open:
+                return
+            if given > DATA_BYTES_ENOUGH or self._halt & self._stops:
+                self._keep_back(buffer, position, stop)
                 return
             # Either the rest is not complete, or the service stopped: for a response, or because
             # what follows is no frame, which is an error here.
             frames, _behind = kernel.split_frames(buffer, position, stop, FRAME_BYTES_MAX)
             if not frames:
-                self._keep(position, stop)
+                self._keep(buffer, position, stop)
                 return
             taken = position > before
             before, position = position, self._take_responses(buffer, position, stop)
@@ -147,18 +179,42 @@ class Exchange(Sender):
                     logger.debug("%s answered %d, too late", self.address, answer.opaque)
         return behind
 
-    def _keep(self, position: int, stop: int) -> None:
-        """Keep the beginning of a frame, whose lengths are good as far as they are there.
+    def _keep_back(self, buffer: bytearray, position: int, stop: int) -> None:
+        """Keep what was read and is not to be taken now, and read no more until it is."""
+        with memoryview(buffer) as view:
+            self._kept = bytearray(view[position:stop])
+        self._table.held_bytes += stop - position
+        if not self._halt & self._stops:
+            self._table.take_turn(self._take_back)
+        self._stop_reading(BACK)
 
-        It is in the shared buffer: what `_take` is given elsewhere is one whole frame.
-        """
+    def _take_back(self) -> None:
+        """Take what was kept back, and read on if that does not stop the connection again."""
+        kept = self._kept
+        if not self._open or kept is None or self._halt & self._stops != BACK:
+            return
+        self._release()
+        self._halt &= ~BACK
+        if self._table.read_times is not None:
+            self._note_age()
+        try:
+            self._take(kept, 0, len(kept))
+        except Exception as error:  # noqa: BLE001  (as when bytes arrive)
+            self._end_for(error)
+        if self._open and self._transport is not None and not self._halt & self._stops:
+            self._was_stopped = True
+            self._transport.resume_reading()
+
+    def _keep(self, buffer: bytearray, position: int, stop: int) -> None:
+        """Keep the beginning of a frame, whose lengths are good as far as they are there."""
         table = self._table
         size = stop - position
         if size >= 8:
-            self._need = 4 + LENGTH.unpack_from(table.buffer, position)[0]
+            self._need = 4 + LENGTH.unpack_from(buffer, position)[0]
         else:
             self._need = 8 if size >= 4 else 4
-        self._kept = bytearray(table.view[position:stop])
+        with memoryview(buffer) as view:
+            self._kept = bytearray(view[position:stop])
         table.held_bytes += size
         if table.is_full:
             self._stop_without_memory(size)
@@ -201,7 +257,7 @@ class Exchange(Sender):
             opaque = self._asks.next_opaque()
             flag = request.flag & ~ONEWAY
             frame = encode_frame(msgspec.structs.replace(request, opaque=opaque, flag=flag))
-            self._asks.add(opaque, future, timeout_s)
+            self._asks.add(opaque, future, timeout_s, self._table.loop.time())
             self._send([frame], len(frame))
         return future
 
@@ -213,6 +269,9 @@ class Exchange(Sender):
         """
         if not self._open or self._halt & UNSENT:
             return False
-        frame = encode_frame(msgspec.structs.replace(request, flag=request.flag | ONEWAY))
+        told, frame = self._table.told  # many peers are told the same, one after the other
+        if told is not request:
+            frame = encode_frame(msgspec.structs.replace(request, flag=request.flag | ONEWAY))
+            self._table.told = request, frame
         self._send([frame], len(frame))
         return True

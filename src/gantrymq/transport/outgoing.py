@@ -9,17 +9,18 @@ unanswered requests bounds all of them together.
 from __future__ import annotations
 
 import logging
+import struct
 from mmap import mmap
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from gantrymq.errors import GantryError, InvalidValue, shown
-from gantrymq.kernel import kernel
-from gantrymq.limits import ERROR_TEXT_CHARACTERS_MAX, FRAME_BYTES_MAX
+from gantrymq.limits import ERROR_TEXT_CHARACTERS_MAX
 from gantrymq.wire.codes import ResponseCode
 from gantrymq.wire.command import Command
-from gantrymq.wire.frame import decode_frame, encode_frame
+from gantrymq.wire.frame import encode_frame
+from gantrymq.wire.header_codec import decode_header
 
 if TYPE_CHECKING:
     from gantrymq.kernel.interface import Buffer
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+FRAME_HEAD: Final = struct.Struct(">II")
+"""The total, then serialize type and header size: see `wire.frame`."""
 JOINED_BYTES_MAX: Final = 16 * 1024
 """A larger part goes to the socket as it is; smaller ones are copied together."""
 DATA_BYTES_MIN: Final = 4096
@@ -50,17 +53,38 @@ def busy_instead(answer: Command | RawReply) -> bytes | None:
         if len(answer.body) < DATA_BYTES_MIN:
             return None
         return encode_frame(_without_data(answer, ResponseCode.SYSTEM_BUSY, BUSY_REMARK))
-    if not any(isinstance(part, memoryview | mmap) for part in answer.parts):
-        return None
-    whole = b"".join(answer.parts)
-    try:
-        frames, _end = kernel.split_frames(whole, 0, len(whole), FRAME_BYTES_MAX)
-        command = decode_frame(whole, frames[0]) if len(frames) == 1 else None
-    except GantryError:
-        return None
-    if command is None or len(command.body) < DATA_BYTES_MIN:
+    command = _header_of(answer.parts)
+    if command is None:
         return None
     return encode_frame(_without_data(command, ResponseCode.SYSTEM_BUSY, BUSY_REMARK))
+
+
+def _header_of(parts: tuple[Buffer, ...]) -> Command | None:
+    """Return the command of a frame with data, without it; None if it has none."""
+    if not any(isinstance(part, memoryview | mmap) for part in parts):
+        return None
+    size = sum(map(len, parts))
+    if size < FRAME_HEAD.size:
+        return None
+    total, head = FRAME_HEAD.unpack(_first(parts, FRAME_HEAD.size))
+    header_end = FRAME_HEAD.size + (head & 0xFFFFFF)
+    if total + 4 != size or size - header_end < DATA_BYTES_MIN:
+        return None  # several frames, or no data
+    try:
+        return decode_header(_first(parts, header_end)[FRAME_HEAD.size :], head >> 24)
+    except GantryError:
+        return None
+
+
+def _first(parts: tuple[Buffer, ...], count: int) -> bytes:
+    """Return the first bytes of several parts, and touch no more of them."""
+    found = bytearray()
+    for part in parts:
+        if len(found) >= count:
+            break
+        with memoryview(part) as view:
+            found += view[: count - len(found)]
+    return bytes(found)
 
 
 def _without_data(answer: Command, code: int, remark: str) -> Command:

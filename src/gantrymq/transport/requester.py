@@ -11,8 +11,8 @@ import ssl
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.transport.addresses import split_address
+from gantrymq.transport.client_connection import ClientConnection
 from gantrymq.transport.command_service import CommandService
-from gantrymq.transport.connection import Connection
 from gantrymq.transport.settings import KIB, TransportSettings
 from gantrymq.transport.table import ConnectionTable
 from gantrymq.wire.peer import PeerGone, PeerLate
@@ -32,6 +32,15 @@ ADDRESSES_MAX: Final = 4096
 SINGLE_RECEIVE_BYTES: Final = 128 * KIB
 
 
+def context_of(tls: ClientTls | ssl.SSLContext | None) -> ssl.SSLContext | None:
+    """Return the TLS context of settings, or the one that was given.
+
+    Raises:
+        InvalidValue: the settings are wrong.
+    """
+    return tls if tls is None or isinstance(tls, ssl.SSLContext) else tls.context()
+
+
 async def connect(
     host: str,
     port: int,
@@ -40,7 +49,7 @@ async def connect(
     timeout_s: float = CONNECT_TIMEOUT_S,
     *,
     table: ConnectionTable | None = None,
-) -> Connection:
+) -> ClientConnection:
     """Return a new connection.
 
     Raises:
@@ -51,8 +60,8 @@ async def connect(
     loop = asyncio.get_running_loop()
     if table is None:
         table = ConnectionTable(loop, TransportSettings(receive_bytes=SINGLE_RECEIVE_BYTES))
-    context = tls if tls is None or isinstance(tls, ssl.SSLContext) else tls.context()
-    made = Connection(table, service or CommandService(), reads_always=True)
+    context = context_of(tls)
+    made = ClientConnection(table, service or CommandService())
     try:
         async with asyncio.timeout(timeout_s):
             await loop.create_connection(lambda: made, host, port, ssl=context)
@@ -67,7 +76,7 @@ async def connect(
     return made
 
 
-def _look_at_error(attempt: asyncio.Task[Connection]) -> None:
+def _look_at_error(attempt: asyncio.Task[ClientConnection]) -> None:
     """Keep asyncio from reporting an attempt that failed after all who waited had left."""
     if not attempt.cancelled():
         attempt.exception()
@@ -79,8 +88,8 @@ class _Line:
     __slots__ = ("attempt", "connection", "failures", "not_before", "problem")
 
     def __init__(self) -> None:
-        self.connection: Connection | None = None
-        self.attempt: asyncio.Task[Connection] | None = None
+        self.connection: ClientConnection | None = None
+        self.attempt: asyncio.Task[ClientConnection] | None = None
         self.failures = 0
         self.not_before = 0.0
         self.problem = ""
@@ -101,22 +110,31 @@ class Connections:
     def __init__(
         self,
         service: Service | None = None,
-        tls: ClientTls | None = None,
+        tls: ClientTls | ssl.SSLContext | None = None,
         *,
         settings: TransportSettings | None = None,
         clock: Clock | None = None,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
+        back_off_s_max: float = BACK_OFF_S_MAX,
     ) -> None:
         """Must be called on a running loop."""
         self._service = service or CommandService()
-        self._context = tls.context() if tls is not None else None
+        self._context = context_of(tls)
         self._connect_timeout_s = connect_timeout_s
+        self._back_off_s_max = back_off_s_max
         self._lines: dict[str, _Line] = {}
         self._is_closed = False
         self.table = ConnectionTable(asyncio.get_running_loop(), settings, clock)
 
-    async def connection(self, address: str) -> Connection:
-        """Return the connection to `host:port`.
+    def open_connection(self, address: str) -> ClientConnection | None:
+        """Return the connection to `host:port` if there is one now."""
+        line = self._lines.get(address)
+        if line is not None and line.connection is not None and line.connection.is_open:
+            return line.connection
+        return None
+
+    async def connection(self, address: str) -> ClientConnection:
+        """Return the connection to `host:port`, made if there is none.
 
         Raises:
             PeerGone: there is none, or the last attempt failed a moment ago.
@@ -150,14 +168,15 @@ class Connections:
             PeerLate: there was no answer within `timeout_s`.
             InvalidValue: the address is none, or the request cannot be encoded.
         """
-        line = self._lines.get(address)
-        if line is not None and line.connection is not None and line.connection.is_open:
-            return await line.connection.ask(request, timeout_s)
+        connection = self.open_connection(address)
+        if connection is not None and not connection.is_congested:
+            return await connection.ask(request, timeout_s)
         loop = self.table.loop
         end = loop.time() + timeout_s
         try:
             async with asyncio.timeout(timeout_s):
                 connection = await self.connection(address)
+                await connection.writable()
         except TimeoutError:
             raise PeerLate(f"{address}: no connection within {timeout_s:g} s") from None
         return await connection.ask(request, max(end - loop.time(), 0.0))
@@ -215,7 +234,7 @@ class Connections:
         if wait_s > 0:
             raise PeerGone(f"{line.problem}; the next attempt can be made in {wait_s:.1f} s")
 
-    async def _attempt(self, address: str, line: _Line) -> Connection:
+    async def _attempt(self, address: str, line: _Line) -> ClientConnection:
         host, port = split_address(address)
         try:
             line.connection = await connect(
@@ -227,7 +246,7 @@ class Connections:
                 table=self.table,
             )
         except (PeerGone, PeerLate) as error:
-            wait_s = min(BACK_OFF_S * 2**line.failures, BACK_OFF_S_MAX)
+            wait_s = min(BACK_OFF_S * 2**line.failures, self._back_off_s_max)
             line.failures = min(line.failures + 1, 16)
             line.not_before = self.table.clock.monotonic() + wait_s
             line.problem = str(error)

@@ -9,6 +9,7 @@ Reading stops, for one or more of these reasons, while
 - `UNSENT`: more than `write_high_bytes` are unsent; the peer asks and does not read the answers;
 - `UNANSWERED`: `unanswered_max` requests have no answer yet;
 - `MEMORY`: all connections together hold more than `buffered_bytes_max`; this one needs more;
+- `BACK`: requests that were read are kept back, because reading stopped before they were taken;
 - `FINISHING`: what was asked is answered, then the connection is closed.
 
 `UNSENT` stops only a server's reading. A client that did not read answers because it has requests
@@ -39,6 +40,7 @@ UNSENT: Final = 1
 UNANSWERED: Final = 2
 MEMORY: Final = 4
 FINISHING: Final = 8
+BACK: Final = 16
 
 UNCHECKED_BYTES: Final = 64 * 1024
 """Answers of one write that are sent without a look at what the peer has not taken yet."""
@@ -60,6 +62,7 @@ class Sender(asyncio.BufferedProtocol):
         "_stops",
         "_table",
         "_transport",
+        "_was_stopped",
         "address",
     )
 
@@ -69,12 +72,13 @@ class Sender(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._open = False
         self._halt = 0
-        self._stops = UNANSWERED | MEMORY | FINISHING | (0 if reads_always else UNSENT)
+        self._stops = UNANSWERED | MEMORY | FINISHING | BACK | (0 if reads_always else UNSENT)
         self._promises: set[asyncio.Future[Answer]] | None = None
         self._ready: list[Answer] | None = None
         self._flushing = False
         self._is_active = True  # read or written since the last look
         self._sent = 0  # bytes given to the transport, ever
+        self._was_stopped = True  # not read for a while, or ever: what is read next may be old
         self._noted = 0  # of those unsent, what the table has been told of
 
     @property
@@ -87,11 +91,15 @@ class Sender(asyncio.BufferedProtocol):
         """Return how many bytes wait for the peer to take them."""
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
-    def _answer(self, answers: Iterable[Pending]) -> None:
-        """Write the answers that are there, and wait for the others."""
+    def _answer(self, answers: Iterable[Pending]) -> int:
+        """Write the answers that are there, and wait for the others.
+
+        Returns how many bytes were given, those of answers that were replaced included: they were
+        as much work.
+        """
         parts: list[Buffer] = []
         room = -1  # asked for when there is something large
-        size = 0
+        size = given = unsent = 0
         for answer in answers:
             if answer is None:
                 continue
@@ -103,23 +111,27 @@ class Sender(asyncio.BufferedProtocol):
                 self._await(answer)
                 continue
             added = sum(map(len, raw))
+            given += added
             if size + added > UNCHECKED_BYTES or self._halt & UNSENT:
                 if room < 0:
-                    room = self._room()
-                if size + added > room and (busy := busy_instead(answer)) is not None:
+                    unsent = self.unsent_bytes
+                    room = self._room(unsent)
+                # Who has taken everything gets one answer, however much others have not taken.
+                is_behind = unsent > 0 or size > UNCHECKED_BYTES
+                if is_behind and size + added > room and (busy := busy_instead(answer)) is not None:
                     raw, added = (busy,), len(busy)
             parts += raw
             size += added
         if parts:
             self._send(parts, size)
+        return given
 
-    def _room(self) -> int:
+    def _room(self, unsent: int) -> int:
         """Return how many bytes may still be added before data is refused."""
-        settings = self._table.settings
-        unsent = self.unsent_bytes
-        if self._table.is_full and unsent > 0:
-            return 0
-        return max(settings.unsent_bytes_max - unsent, 0)
+        table = self._table
+        settings = table.settings
+        left = settings.buffered_bytes_max - table.held_bytes - table.unsent_bytes
+        return max(min(settings.unsent_bytes_max - unsent, left), 0)
 
     def _send(self, parts: list[Buffer], size: int) -> None:
         transport = self._transport
@@ -198,6 +210,10 @@ class Sender(asyncio.BufferedProtocol):
         self._table.unsent_bytes += size - self._noted
         self._noted = size
 
+    def _take_back(self) -> None:
+        """Take what was kept back: `Exchange` knows how."""
+        raise NotImplementedError
+
     def _on_flushed(self) -> None:
         """Learn that answers which came later have been written."""
 
@@ -208,7 +224,11 @@ class Sender(asyncio.BufferedProtocol):
 
     def _resume_reading(self, why: int) -> None:
         halted, self._halt = self._halt & self._stops, self._halt & ~why
-        if not halted or self._halt & self._stops:
+        left = self._halt & self._stops
+        if left == BACK:
+            self._table.take_turn(self._take_back)
+        if not halted or left:
             return
         if self._open and self._transport is not None:
+            self._was_stopped = True
             self._transport.resume_reading()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from gantrymq.transport.accepting import Accepting
 from gantrymq.transport.addresses import socket_host
+from gantrymq.transport.ages import ReadTimes
 from gantrymq.transport.connection import Connection
 from gantrymq.transport.table import ConnectionTable
 from gantrymq.transport.tls import ServerTls
@@ -85,6 +86,7 @@ class Server:
                 listener.close()
             raise
         self._table = ConnectionTable(loop, self._settings, self._clock)
+        self._table.read_times = ReadTimes(loop, self._table.clock)
         self._accepting = Accepting(self._table, self._tls.mode, context, self._begin, self._count)
         self._table.on_sweep = self._accepting.look
         self._table.start_sweeping()
@@ -113,7 +115,8 @@ class Server:
                 ssl_handshake_timeout=table.settings.handshake_s if context else None,
             )
         except OSError as error:  # of which TLS errors and time-outs are kinds
-            table.rare_log.warning("handshake", f"a connection did not come about: {error}")
+            why = str(error) or f"it ended during the TLS handshake ({type(error).__name__})"
+            table.rare_log.warning("handshake", f"a connection did not come about: {why}")
             accepted.close()
 
     async def stop(self, drain_s: float) -> None:

@@ -42,6 +42,8 @@ class TransportSettings:
     """Requests of ours on one connection that wait for the peer's answer."""
     connections_max: int = 20_000
     """Sockets of a server, those that have not said anything yet included."""
+    backlog: int = 1024
+    """Connections that wait to be accepted; the system may have a lower bound of its own."""
     receive_bytes: int = 512 * KIB
     """The receive buffer that all connections share: what one read can take."""
 

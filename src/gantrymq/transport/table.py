@@ -9,31 +9,39 @@ beginning is put there when the rest comes, and so the frames of a read lie in o
                                        ^ position                      ^ stop
 
 The table also knows how many bytes all connections hold, and looks at each of them every
-`sweep_s`: one timer for all. Owned by the event loop's thread.
+`sweep_s`: one timer for all. Those that ask for much at once wait in one line for their turns.
+Owned by the event loop's thread.
 """
 
 from __future__ import annotations
 
 import logging
+from collections import deque
 from itertools import count, islice
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.clock import SystemClock
 from gantrymq.transport.rare_log import RareLog
 from gantrymq.transport.settings import TransportSettings
+from gantrymq.transport.shortage import relieve
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Iterator
 
     from gantrymq.clock import Clock
+    from gantrymq.transport.ages import ReadTimes
     from gantrymq.transport.connection import Connection
+    from gantrymq.wire.command import Command
 
 logger = logging.getLogger(__name__)
 
 HEADROOM: Final = 64 * 1024
 LOOKS_MAX: Final = 500
 """Connections looked at before other work of the loop has its turn."""
+
+TURN_S: Final = 0.005
+"""How long connections that ask for much are served before other work of the loop has its turn."""
 
 connection_numbers: Final = count(1)
 
@@ -51,6 +59,8 @@ class ConnectionTable:
         self.settings = settings or TransportSettings()
         self.clock = clock or SystemClock()
         self.rare_log = RareLog(logger, self.clock)
+        self.read_times: ReadTimes | None = None
+        """Of a server: whether what is read now may have lain for long."""
         self.buffer = bytearray(HEADROOM + self.settings.receive_bytes)
         self.view = memoryview(self.buffer)
         self.arrivals = self.view[HEADROOM:]
@@ -61,18 +71,28 @@ class ConnectionTable:
         self.unsent_bytes = 0
         """Waiting for peers to take them: what connections above their mark have, and what all had
         when they were last looked at."""
+        self.told: tuple[Command | None, bytes] = None, b""
+        """What a peer was told last, and its frame."""
         self.on_sweep: Callable[[float], None] | None = None
         """Told the time when a sweep begins."""
+        self._turns: deque[Callable[[], None]] = deque()
+        self._is_turning = False
         self._sweeps_always = False
         self._emptied: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | asyncio.Handle | None = None
         self._round: Iterator[Connection] = iter(())
         self._unsent: list[tuple[int, Connection]] = []
+        self._starved: list[Connection] = []
 
     @property
     def is_full(self) -> bool:
         """Tell whether connections hold as many bytes as they may."""
         return self.held_bytes + self.unsent_bytes > self.settings.buffered_bytes_max
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Return how many bytes connections hold."""
+        return self.held_bytes + self.unsent_bytes
 
     def add(self, connection: Connection) -> None:
         """Take a new connection; the first one starts the timer."""
@@ -90,6 +110,25 @@ class ConnectionTable:
         while self.connections:
             self._emptied = self.loop.create_future()
             await self._emptied
+
+    # -- turns ----------------------------------------------------------------------------------
+
+    def take_turn(self, take: Callable[[], None]) -> None:
+        """Call `take` when those in front have had their turns, and others in between."""
+        self._turns.append(take)
+        if not self._is_turning:
+            self._is_turning = True
+            self.loop.call_soon(self._run_turns)
+
+    def _run_turns(self) -> None:
+        until = self.loop.time() + TURN_S
+        for _ in range(len(self._turns)):
+            self._turns.popleft()()
+            if self.loop.time() >= until:
+                break
+        self._is_turning = bool(self._turns)
+        if self._turns:
+            self.loop.call_soon(self._run_turns)
 
     # -- the sweep ------------------------------------------------------------------------------
 
@@ -132,7 +171,7 @@ class ConnectionTable:
         if self.on_sweep is not None:
             self.on_sweep(self.clock.monotonic())
         self._round = iter(tuple(self.connections.values()))
-        self._unsent = []
+        self._unsent, self._starved = [], []
 
     def _look_at(self, connections: Iterator[Connection]) -> int:
         now = self.clock.monotonic()
@@ -141,22 +180,9 @@ class ConnectionTable:
             connection.look(now)
             if size := connection.unsent_bytes:
                 self._unsent.append((size, connection))
+            if connection.is_starved:
+                self._starved.append(connection)
         return looks
 
     def _relieve(self) -> None:
-        """When all connections hold too much, close the worst that take nothing."""
-        excess = self.held_bytes + self.unsent_bytes - self.settings.buffered_bytes_max
-        if excess <= 0:
-            return
-        for size, connection in sorted(self._unsent, key=lambda pair: pair[0], reverse=True):
-            if connection.is_open and connection.takes_nothing:
-                self.rare_log.warning(
-                    "memory",
-                    f"all connections hold {self.held_bytes + self.unsent_bytes} bytes, more than"
-                    f" buffered_bytes_max: closing {connection.address}, which does not read and"
-                    f" has {size} bytes waiting",
-                )
-                connection.abort("does not read, and memory is short")
-                excess -= size
-                if excess <= 0:
-                    return
+        relieve(self, self._unsent, self._starved, self.clock.monotonic())

@@ -31,6 +31,8 @@ _TAIL: Final = struct.Struct(">HIIH")
 _KEY_BYTES: Final = frozenset({4 + _TAIL.size, 16 + _TAIL.size})
 _UINT16: Final = 0xFFFF
 _UINT32: Final = 0xFFFFFFFF
+_HEX: Final = tuple(f"{number:02X}" for number in range(256))
+"""Looking up two digits is quicker than formatting a number."""
 
 
 def offset_id_text(store_host: bytes, log_offset: int) -> str:
@@ -88,7 +90,15 @@ class UniqueKey(msgspec.Struct, frozen=True):
 class UniqueKeys:
     """Makes unique keys; used by one task. `process` is a random number chosen once per process."""
 
-    __slots__ = ("_clock", "_count", "_month_end_ms", "_month_start_ms", "_prefix")
+    __slots__ = (
+        "_clock",
+        "_count",
+        "_head",
+        "_head_ms",
+        "_month_end_ms",
+        "_month_start_ms",
+        "_prefix",
+    )
 
     def __init__(self, address: str, pid: int, process: int, clock: Clock) -> None:
         head = struct.pack(">HI", pid & _UINT16, process & _UINT32)
@@ -97,17 +107,27 @@ class UniqueKeys:
         self._count = 0
         self._month_start_ms = 0
         self._month_end_ms = 0
+        self._head = ""
+        self._head_ms = -1
 
     def next(self) -> str:
         """Return a key that no other call has returned, here or elsewhere."""
-        now_ms = self._clock.now_ms()
+        return self.at(self._clock.now_ms())
+
+    def at(self, now_ms: int) -> str:
+        """Return the next key for a time that the caller has asked for already."""
+        if now_ms != self._head_ms:
+            self._set_head(now_ms)
+        count = self._count
+        self._count = count + 1 & _UINT16
+        return f"{self._head}{_HEX[count >> 8]}{_HEX[count & 255]}"
+
+    def _set_head(self, now_ms: int) -> None:
         if not self._month_start_ms <= now_ms < self._month_end_ms:
             self._month_start_ms = _month_start_ms(now_ms)
             self._month_end_ms = _month_start_ms(self._month_start_ms + 32 * 86_400_000)
-        elapsed = now_ms - self._month_start_ms
-        count = self._count
-        self._count = count + 1 & _UINT16
-        return f"{self._prefix}{elapsed & _UINT32:08X}{count:04X}"
+        self._head = f"{self._prefix}{now_ms - self._month_start_ms & _UINT32:08X}"
+        self._head_ms = now_ms
 
 
 def _month_start_ms(now_ms: int) -> int:

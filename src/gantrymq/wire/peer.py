@@ -9,7 +9,7 @@ writes.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
 from gantrymq.errors import GantryError
 from gantrymq.wire.command import Command
@@ -23,9 +23,13 @@ if TYPE_CHECKING:
 class PeerGone(GantryError):
     """The connection was closed before the answer came."""
 
+    retriable = True
+
 
 class PeerLate(GantryError):
     """The answer did not come in time."""
+
+    retriable = True
 
 
 class Peer(Protocol):
@@ -54,6 +58,11 @@ class Peer(Protocol):
     @property
     def is_open(self) -> bool:
         """Tell whether anything can still be sent."""
+        ...
+
+    @property
+    def waited_ms(self) -> int:
+        """Return how long the bytes that are taken now lay unread, at least; mostly 0."""
         ...
 
     def ask(self, request: Command, timeout_s: float) -> Future[Command]:
@@ -86,6 +95,20 @@ Handler: TypeAlias = Callable[[Command, Peer], Pending]
 """Handles one request. It may raise ContentError, or a ResponseError with the code to answer."""
 
 
+DATA_BYTES_ENOUGH: Final = 256 * 1024
+"""Once the answers of one call are larger a service stops, so that others have their turn and the
+connection can look whether its peer takes them."""
+
+
+def answer_bytes(answer: Pending) -> int:
+    """Return about how large an answer is; one that is not there yet is nothing."""
+    if isinstance(answer, Command):
+        return len(answer.body)
+    if isinstance(answer, RawReply):
+        return sum(map(len, answer.parts))
+    return 0
+
+
 class Taken(NamedTuple):
     """What a service did with received bytes."""
 
@@ -111,12 +134,12 @@ class Service(Protocol):
         Responses (flag bit 0) are for who asked: the service stops in front of one, the connection
         takes it and calls again with what is behind it. A range may begin with a response; then
         nothing is taken. The service may also stop in front of a request, but not of the first:
-        the connection calls again at once. A frame that is not one, behind others, is left like a
-        response; the next call begins with it.
+        the connection calls again, at once unless its peer does not take the answers. A frame that
+        is not one, behind others, is left like a response; the next call begins with it.
 
         Answers that are futures or coroutines must not raise: the connection does not know which
-        request they belong to, logs the error and sends nothing (`transport.command_service` has
-        `settle`, which makes answers of errors).
+        request they belong to, logs the error and sends nothing (`wire.settling` has `settle`,
+        which makes answers of errors).
 
         The buffer is reused when the call has returned: nothing may keep a view of it.
 

@@ -24,7 +24,14 @@ from gantrymq.wire.sysflag import TransactionType, transaction_type, with_host_b
 if TYPE_CHECKING:
     from gantrymq.kernel.interface import Buffer
 
-__all__ = ["Host", "MessageRecord", "decode_record", "decode_records", "encode_message"]
+__all__ = [
+    "Host",
+    "MessageRecord",
+    "Record",
+    "decode_record",
+    "decode_records",
+    "encode_message",
+]
 
 
 class MessageRecord:
@@ -174,10 +181,10 @@ def decode_records(body: bytes, *, verify_crc: bool = False) -> list[MessageReco
     Raises RecordError if anything in it is not a record.
     """
     records: list[MessageRecord] = []
-    position = 0
-    while position < len(body):
-        record, position = decode_record(body, position, len(body), verify_crc=verify_crc)
-        records.append(record)
+    position, end, decode = 0, len(body), kernel.decode_record
+    while position < end:
+        raw, position = decode(body, position, end, verify_crc)
+        records.append(MessageRecord(raw))
     return records
 
 

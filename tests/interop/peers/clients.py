@@ -42,8 +42,13 @@ CLIENTS: Final = {
 
 def command_of(client: str) -> list[str]:
     """Return how a client is started; one that cannot be had is a named skip, a failure in CI."""
+    return had(client, CLIENTS[client].command)
+
+
+def had(client: str, command: Callable[[], list[str]]) -> list[str]:
+    """Return a command; the same for a client that is started in a way of its own."""
     try:
-        return CLIENTS[client].command()
+        return command()
     except peers.NotInstalled as error:
         if tools.required():
             pytest.fail(f"{error}; with CI=true no test may be left out", pytrace=False)

@@ -11,11 +11,12 @@ from gantrymq.model.topic import TopicConfig
 from gantrymq.store.errors import StoreDamaged
 from gantrymq.store.settings import BrokerRole
 from gantrymq.testing.disk_faults import Operation
+from gantrymq.wire.batch import BatchMessage, encode_batch
 from gantrymq.wire.bodies.settings import SETTINGS
 from support.broker_rig import BrokerRig, pull
 from support.samples import json_request
 
-SUCCESS, NO_PERMISSION, TOPIC_NOT_EXIST = 0, 16, 17
+SUCCESS, MESSAGE_ILLEGAL, NO_PERMISSION, TOPIC_NOT_EXIST = 0, 13, 16, 17
 
 
 def names(rig: BrokerRig) -> set[str]:
@@ -141,8 +142,15 @@ def test_settings_change_while_it_runs() -> None:
     told = rig.routes_changed
     assert change(rig, brokerPermission="4") == SUCCESS
     assert rig.routes_changed > told
-    assert rig.send().code == NO_PERMISSION, "the lane too"
+    refused = rig.send()
+    assert refused.code == NO_PERMISSION, "the lane too"
+    assert str(refused.remark).startswith("the broker[broker-a] sending message is forbidden")
     assert rig.ask(pull()).code == SUCCESS
+    assert change(rig, brokerPermission="2") == SUCCESS
+    assert rig.send().code == SUCCESS
+    refused = rig.ask(pull())
+    assert refused.code == NO_PERMISSION
+    assert str(refused.remark).startswith("the broker[broker-a] pulling message is forbidden")
     assert change(rig, brokerPermission="6", longPollingEnable="false") == SUCCESS
     assert rig.send().code == SUCCESS
     assert change(rig, autoCreateSubscriptionGroup="false") == SUCCESS
@@ -161,6 +169,12 @@ def test_what_clients_are_told_about_tracing_is_the_same_in_every_answer() -> No
     rig = BrokerRig(trace_on=False)
     assert rig.send(e="-1").fields["TRACE_ON"] == "false"
     assert rig.send(e="0").fields["TRACE_ON"] == "false"
+    assert change(rig, traceOn="true") == SUCCESS
+    for queue_id in ("-1", "0"):
+        answer = rig.send(e=queue_id)
+        assert answer.fields["TRACE_ON"] == "true", "while it runs, by either way"
+        assert answer.fields["MSG_REGION"] == "DefaultRegion"
+        assert len(answer.fields["msgId"]) == 32
 
 
 def test_a_slave_knows_that_it_is_one() -> None:
@@ -185,3 +199,163 @@ def test_restored_topics_are_told_to_name_servers() -> None:
     rig.store_some(b"x", b="New")
     later: Any = rig.again()
     assert "New" in later.broker.tables.topics.table().topic_config_table
+
+
+def test_what_a_group_may_not_read_is_answered_when_it_is_in_its_file() -> None:
+    rig = BrokerRig()
+    assert rig.ask(pull()).code == 19  # which makes the group
+    rig.settle(6)
+    asked = rig.begin(json_request(353, {"group": "group", "topic": "T", "readable": "false"}))
+    rig.turns()
+    assert not asked.is_answered
+    rig.work("config")
+    rig.turns()
+    assert asked.answer.code == SUCCESS
+    again = rig.again()
+    assert again.ask(pull()).code == NO_PERMISSION, "a kill right behind the answer changes nothing"
+
+
+def config_file(rig: BrokerRig, name: str = "topics.json") -> Any:  # noqa: ANN401
+    return rig.broker.store_settings.paths.config / name
+
+
+@pytest.mark.parametrize("broken", [b"", b"{ this is no table", b'{"topicConfigTable":{"T":3}}'])
+def test_topics_that_only_a_damaged_file_had_come_back_with_their_messages(
+    broken: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    rig = BrokerRig()
+    rig.settle(60)
+    rig.store_some(b"x", b="Older")
+    rig.settle(60)
+    rig.store_some(b"keep me", b="Newer", e="1")
+    assert rig.broker.close()
+    disk = rig.disk.kill()
+    disk.place(config_file(rig), broken)
+    later = rig.again(disk)
+    assert later.report.clean
+    assert {"T", "Older", "Newer"} <= names(later)
+    assert later.bodies("Newer", 1) == [b"keep me"]
+    (told,) = [one for one in caplog.messages if "backup was read" in one]
+    assert "topics.json" in told
+    # What was there is kept to be looked at, and is not made the backup of the next file.
+    assert disk.read(config_file(rig, "topics.json.damaged")) == broken
+    later.settle(10)
+    assert b"no table" not in disk.read(config_file(rig, "topics.json.bak"))
+    assert "Newer" in names(later.again())
+
+
+def test_an_empty_file_without_a_backup_is_told_from_an_empty_table() -> None:
+    rig = BrokerRig()
+    rig.store_some(b"x", b="New")
+    assert rig.broker.close()
+    disk = rig.disk.kill()
+    disk.place(config_file(rig), b"")
+    if disk.exists(config_file(rig, "topics.json.bak")):
+        disk.remove(config_file(rig, "topics.json.bak"))
+    assert "New" in names(rig.again(disk))
+
+
+def test_topics_that_are_left_out_of_a_file_are_named(caplog: pytest.LogCaptureFixture) -> None:
+    rig = BrokerRig()
+    assert rig.broker.close()
+    disk = rig.disk.kill()
+    disk.place(
+        config_file(rig),
+        b'{"topicConfigTable":{"%RETRY%a/b":{"topicName":"%RETRY%a/b"},"T":{"topicName":"T"}}}',
+    )
+    assert "T" in names(rig.again(disk))
+    assert "%RETRY%a/b" in caplog.text
+
+
+# -- a topic without queues to write to ----------------------------------------------------------
+
+
+def update_topic(rig: BrokerRig, read: int, write: int) -> int:
+    fields = {
+        "topic": "T",
+        "defaultTopic": "TBW102",
+        "readQueueNums": str(read),
+        "writeQueueNums": str(write),
+        "perm": "6",
+        "topicFilterType": "SINGLE_TAG",
+        "topicSysFlag": "0",
+        "order": "false",
+    }
+    answer = rig.begin(json_request(17, fields))
+    rig.settle()
+    return answer.answer.code
+
+
+def test_a_topic_is_drained_and_filled_again(caplog: pytest.LogCaptureFixture) -> None:
+    rig = BrokerRig()
+    rig.store_some(b"one", b"two")
+    assert update_topic(rig, 2, 0) == SUCCESS
+    assert rig.send(e="-1").code == NO_PERMISSION  # there is no queue to choose
+    # Whoever has not heard of it yet is heard: as with Apache, its queue is there to read.
+    assert rig.send(b"three", e="0").fields["queueOffset"] == "2"
+    assert rig.ask(pull()).code == SUCCESS
+    later = rig.again()
+    found = later.broker.tables.topics.find("T")
+    assert found is not None
+    assert (found.read_queues, found.write_queues) == (2, 0)
+    assert later.bodies() == [b"one", b"two", b"three"]
+    assert update_topic(later, 2, 2) == SUCCESS
+    assert later.send(b"four", e="0").fields["queueOffset"] == "3"
+    assert later.bodies() == [b"one", b"two", b"three", b"four"]
+    assert "Traceback" not in caplog.text
+
+
+def test_a_topic_without_any_queue_takes_nothing() -> None:
+    rig = BrokerRig()
+    assert update_topic(rig, 0, 0) == SUCCESS
+    assert rig.send(e="0").code != SUCCESS
+    assert rig.again().send(b="New").code == SUCCESS  # and it stops nobody
+
+
+def test_no_topic_of_a_file_stops_a_start(caplog: pytest.LogCaptureFixture) -> None:
+    rig = BrokerRig()
+    assert rig.broker.close()
+    disk = rig.disk.kill()
+    long = "é" * 100  # 200 bytes: the lane takes 127
+    disk.place(
+        config_file(rig),
+        (
+            '{"topicConfigTable":{"None":{"topicName":"None","readQueueNums":0,'
+            f'"writeQueueNums":0}},"{long}":{{"topicName":"{long}"}},"T":{{"topicName":"T"}},'
+            '"Huge":{"topicName":"Huge","readQueueNums":100000,"writeQueueNums":4}}}'
+        ).encode(),
+    )
+    later = rig.again(disk)
+    assert {"None", "T"} <= names(later)
+    assert "Huge" not in names(later)
+    assert "Huge" in caplog.text
+    assert f"sends to topic {long} are checked one by one" in caplog.text
+    assert later.send(e="0").code == SUCCESS
+    assert later.send(b="None", e="0").code != SUCCESS
+
+
+# -- the largest message -------------------------------------------------------------------------
+
+
+def test_the_largest_message_changes_while_it_runs() -> None:
+    rig = BrokerRig()
+    assert rig.send(b"x" * 2000).code == SUCCESS
+    assert change(rig, maxMessageSize="1000") == SUCCESS
+    assert rig.send(b"x" * 1000).code == SUCCESS
+    refused = rig.send(b"x" * 1001)
+    assert refused.code == MESSAGE_ILLEGAL
+    assert "maxMessageSize" in str(refused.remark)
+    assert rig.send(b"x" * 1001, i="DELAY\x011\x02").code == MESSAGE_ILLEGAL
+    assert change(rig, maxMessageSize="3000") == SUCCESS
+    assert rig.send(b"x" * 3000).code == SUCCESS
+    assert [len(body) for body in rig.bodies()] == [2000, 1000, 3000]
+
+
+def test_a_batch_is_no_larger_than_the_largest_message() -> None:
+    rig = BrokerRig({"maxMessageSize": "1000"})
+    one = encode_batch([BatchMessage(0, b"x" * 400, b"")])
+    assert rig.send(one * 2, code=320, m="true").code == SUCCESS
+    refused = rig.send(one * 3, code=320, m="true")
+    assert refused.code == MESSAGE_ILLEGAL
+    assert str(len(one) * 3) in str(refused.remark)
+    assert len(rig.bodies()) == 2

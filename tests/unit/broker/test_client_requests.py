@@ -6,13 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from gantrymq.model.group import SubscriptionGroup
 from gantrymq.model.queue import MessageQueue, QueueId
+from gantrymq.wire.bodies.connections import CONSUMER_CONNECTIONS
 from gantrymq.wire.bodies.heartbeat import CONSUMER_IDS, HEARTBEAT
 from gantrymq.wire.bodies.lock import LOCK_ANSWER, LOCK_REQUEST, LockRequest
+from gantrymq.wire.bodies.route import KV_TABLE
 from support.broker_rig import BrokerRig
 from support.client_peers import FakePeer, consumer, heartbeat, subscription
 from support.samples import json_request
 
 if TYPE_CHECKING:
+    import pytest
+
     from gantrymq.wire.command import Command
 
 SUCCESS, SYSTEM_ERROR, PARSE_FAILED = 0, 1, 23
@@ -55,6 +59,18 @@ def test_an_illegal_group_does_no_harm() -> None:
     assert members(rig) == ["c1"]
 
 
+def test_a_group_that_may_not_be_made_gets_no_members() -> None:
+    rig = BrokerRig(creates_groups=False)
+    rig.broker.tables.groups.put(SubscriptionGroup("Known"))
+    beats = consumer("G", subscription("T")), consumer("Known", subscription("T"))
+    assert beat(rig, FakePeer(1), *beats).code == SUCCESS
+    assert members(rig, "G") == []
+    assert members(rig, "Known") == ["c1"]
+    assert rig.broker.tables.topics.find("%RETRY%G") is None
+    assert beat(rig, FakePeer(2), consumer("G", subscription("T"))).code == SUCCESS
+    assert members(rig, "G") == []
+
+
 def test_a_body_that_is_none_is_refused() -> None:
     rig = BrokerRig()
     for body in (b"", b"{", b"[]", b'{"clientID":5}', b'{"clientID":"c"} x'):
@@ -68,17 +84,21 @@ def test_members_are_told_who_comes_and_goes() -> None:
     rig = BrokerRig()
     first, second = FakePeer(1), FakePeer(2)
     beat(rig, first, consumer("G", subscription("T")))
+    rig.tick(1)
     first.told.clear()
     beat(rig, second, consumer("G", subscription("T")))
     (notice,) = first.told
     assert (notice.code, notice.is_oneway, notice.fields) == (40, True, {"consumerGroup": "G"})
     first.told.clear()
     beat(rig, second, consumer("G", subscription("T")))
+    rig.tick(1)
     assert first.told == [], "nothing has changed"
     rig.ask(json_request(35, {"clientID": "c2", "consumerGroup": "G", "producerGroup": ""}), second)
     assert len(first.told) == 1
     assert members(rig) == ["c1"]
+    rig.tick(1)
     beat(rig, second, consumer("G", subscription("T")))
+    rig.tick(1)
     first.told.clear()
     rig.service.closed(second)
     assert len(first.told) == 1
@@ -143,3 +163,31 @@ def test_two_opinions_in_one_group_are_noticed(caplog: Any) -> None:  # noqa: AN
     beat(rig, FakePeer(2), consumer("G", subscription("T", "B")))
     assert "G" in caplog.text
     assert "different" in caplog.text
+
+
+def test_members_that_subscribe_differently_are_named_everywhere(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rig = BrokerRig()
+
+    def figures() -> tuple[str, str]:
+        table = KV_TABLE.decode(rig.ask(json_request(28, {})).body).table
+        return table["subscriptionMismatchGroups"], table["subscriptionMismatchTotal"]
+
+    beat(rig, FakePeer(1), consumer("G", subscription("T", "a || b")))
+    beat(rig, FakePeer(2), consumer("G", subscription("T", "b||a")))
+    assert (figures(), caplog.text) == (("0", "0"), "")
+    third = FakePeer(3)
+    beat(rig, third, consumer("G", subscription("T", "c")))
+    assert figures() == ("1", "1")
+    (warning,) = caplog.messages
+    for words in ("group G", "c1, c2 take T a || b", "c3 take T c"):
+        assert words in warning
+    answer = rig.ask(json_request(203, {"consumerGroup": "G"}))
+    shown = CONSUMER_CONNECTIONS.decode(answer.body).mismatch
+    assert shown is not None
+    assert [one.client_ids for one in shown] == [("c1", "c2"), ("c3",)]
+    beat(rig, third, consumer("G", subscription("T", "c")))
+    assert len(caplog.messages) == 1, "said once for each change"
+    rig.service.closed(third)
+    assert figures() == ("0", "1")

@@ -64,7 +64,7 @@ def test_a_heartbeat_makes_a_client_known() -> None:
         ),
     )
     peer = world.peers[0]
-    assert changes == [GroupChange("g", (peer,), joined=("c1",), topics_changed=True)]
+    assert changes == [GroupChange("g", True, joined=("c1",), topics_changed=True)]
     (member,) = world.clients.members("g")
     assert (member.client_id, member.peer, member.version) == ("c1", peer, 401)
     assert member.seen_ms == START_MS
@@ -98,10 +98,12 @@ def test_all_members_are_told_of_a_new_one_and_of_one_that_left() -> None:
     data = consumer("g", subscription("A"))
     world.beat(0, heartbeat("c1", data))
     one, two = world.peers[:2]
-    assert world.beat(1, heartbeat("c2", data)) == [GroupChange("g", (one, two), joined=("c2",))]
-    assert world.clients.unregister("c1", "", "g", one) == [GroupChange("g", (two,), left=("c1",))]
+    assert world.clients.told_of_changes("g") == [one]
+    assert world.beat(1, heartbeat("c2", data)) == [GroupChange("g", True, joined=("c2",))]
+    assert world.clients.told_of_changes("g") == [one, two]
+    assert world.clients.unregister("c1", "", "g", one) == [GroupChange("g", True, left=("c1",))]
     assert world.clients.peer_closed(two) == [
-        GroupChange("g", (), left=("c2",), topics_changed=True, is_gone=True)
+        GroupChange("g", False, left=("c2",), topics_changed=True, is_gone=True)
     ]
     assert world.is_empty()
 
@@ -110,8 +112,9 @@ def test_nobody_is_told_in_broadcasting_or_where_the_group_does_not_want_it() ->
     world = World(quiet=("q",))
     loud = consumer("b", subscription("A"), model=MessageModel.BROADCASTING)
     changes = world.beat(0, heartbeat("c1", loud, consumer("q", subscription("A"))))
-    assert [(change.group, change.notify) for change in changes] == [("b", ()), ("q", ())]
-    assert [change.notify for change in world.clients.peer_closed(world.peers[0])] == [(), ()]
+    assert [(change.group, change.notify) for change in changes] == [("b", False), ("q", False)]
+    assert world.clients.told_of_changes("b") == world.clients.told_of_changes("q") == []
+    assert [change.notify for change in world.clients.peer_closed(world.peers[0])] == [False, False]
 
 
 def test_a_new_topic_is_a_change_and_a_new_expression_is_none() -> None:
@@ -177,7 +180,7 @@ def test_a_silent_client_is_forgotten_and_its_connection_closed() -> None:
     assert world.clients.expire() == []
     world.clock.jump(0.001)
     two = world.peers[1]
-    assert world.clients.expire() == [GroupChange("g", (two,), left=("c1",))]
+    assert world.clients.expire() == [GroupChange("g", True, left=("c1",))]
     assert not world.peers[0].is_open
     assert world.peers[0].closed_because
     assert two.is_open

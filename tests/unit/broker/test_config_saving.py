@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gantrymq.broker.config_saving import ConfigSaver, SaveFailed
+from gantrymq.broker.config_saving import SOON_S, ConfigSaver, SaveFailed
 from gantrymq.broker.consumer_offsets import ConsumerOffsets
 from gantrymq.broker.groups import Groups
 from gantrymq.store.errors import StoreDamaged
@@ -208,3 +208,50 @@ def test_a_damaged_file_gives_way_to_its_backup_and_says_so(tmp_path: Path) -> N
     (tmp_path / "consumerOffset.json.bak").write_bytes(b"no")
     with pytest.raises(StoreDamaged, match="mend the file"):
         saver.add(ConsumerOffsets(world.clock))
+
+
+def test_a_change_that_nobody_waits_for_is_saved_at_once_and_many_together(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.offsets.commit("g", "T", 0, 1)
+    world.saver.soon(world.offsets)
+    assert world.worker.waiting_jobs == 1, "at once"
+    world.worker.drain()
+    assert world.on_disk() == 1
+    for offset in range(2, 50):
+        world.clock.jump(SOON_S / 100)
+        world.offsets.commit("g", "T", 0, offset)
+        assert world.saver.soon(world.offsets) == pytest.approx(SOON_S)
+    assert world.worker.waiting_jobs == 0
+    world.after(SOON_S)
+    world.worker.drain()
+    assert world.on_disk() == 49
+    world.after(SOON_S)
+    assert world.worker.waiting_jobs == 0, "one save for all of them"
+
+
+def test_a_change_during_a_save_is_saved_right_after_it(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.offsets.commit("g", "T", 0, 1)
+    world.saver.soon(world.offsets)
+    world.offsets.commit("g", "T", 0, 2)
+    world.saver.soon(world.offsets)
+    world.after(2 * SOON_S)  # a slow disk has not written the first
+    assert world.worker.run_one()
+    assert world.on_disk() == 1
+    world.worker.drain()
+    assert world.on_disk() == 2, "without another look at the clock"
+
+
+def test_who_waits_for_a_save_does_not_wait_for_the_next_interval(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    told: list[Exception | None] = []
+    world.offsets.commit("g", "T", 0, 1)
+    world.saver.soon(world.offsets)
+    world.worker.drain()
+    world.offsets.commit("g", "T", 0, 2)
+    world.saver.soon(world.offsets)
+    world.saver.save(world.offsets, told.append)
+    assert told == []
+    world.worker.drain()
+    assert told == [None]
+    assert world.on_disk() == 2

@@ -9,6 +9,7 @@ import pytest
 from gantrymq.testing.clock import START_MS
 from gantrymq.wire.properties import decode_properties
 from support.broker_rig import BrokerRig
+from support.samples import json_request
 from support.store_rig import message
 
 LEVELS = {"messageDelayLevel": "1s 5s 10s 1h"}
@@ -51,7 +52,9 @@ def test_what_is_delivered_is_what_was_sent() -> None:
     assert (record.body, record.born_host) == (b"hello", rig.peer.host)
     assert record.store_timestamp == START_MS + 1000
     kept = decode_properties(record.properties)
-    assert kept == {"k": "v", "CLUSTER": "DefaultCluster", "REAL_TOPIC": "T", "REAL_QID": "1"}
+    assert kept == {
+        "k": "v", "CLUSTER": "DefaultCluster", "DELAY": "1", "REAL_TOPIC": "T", "REAL_QID": "1",
+    }, "as what an Apache broker delivers: the level can still be read"  # fmt: skip
     assert progress(rig) == 1
 
 
@@ -282,3 +285,16 @@ def test_progress_beyond_the_log_goes_back_to_its_end() -> None:
     delay(rig, b"b")
     rig.settle(1)
     assert rig.bodies() == [b"b"]
+
+
+def test_a_level_that_is_still_there_delays_no_second_time() -> None:
+    rig = rig_with()
+    delay(rig, b"once")
+    rig.settle(1)
+    group = {"group": "g", "offset": str(rig.records()[0].log_offset), "delayLevel": "0"}
+    assert rig.ask(json_request(36, group)).code == 0
+    rig.settle(11)
+    (again,) = rig.records("%RETRY%g")
+    assert decode_properties(again.properties)["DELAY"] == "3", "that of its first retry"
+    rig.settle(60)
+    assert rig.bodies() == [b"once"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import time
 from typing import TYPE_CHECKING
 
 from hypothesis import given
@@ -179,3 +180,41 @@ def test_everybody_is_run_once_or_dropped(steps: list[tuple[str, int]]) -> None:
     assert len(world.ran) == made - dropped
     assert len(world.held) == 0
     assert world.held._by_queue == {}
+
+
+def test_many_pulls_on_one_queue_go_without_a_look_at_the_others() -> None:
+    """A connection that closes with thousands of them must not stop everybody else."""
+    world = World()
+    many = 5000
+    parked = []
+    for _ in range(many):
+        held = world.hold("gone", tag=1)
+        assert held is not None
+        parked.append(held)
+    world.hold("stays")
+    started = time.perf_counter()
+    for held in parked:
+        world.held.drop("T", 0, held)
+    assert time.perf_counter() - started < 1.0, "each costs the same: some 5 ms in all"
+    assert len(world.held) == 1
+    world.arrive(1)
+    world.turn()
+    assert world.ran == [("stays", False)]
+
+
+def test_of_many_that_are_woken_or_over_some_run_at_a_time() -> None:
+    world = World()
+    for _ in range(2 * hold.RUNS_MAX + 1):
+        world.hold("woken")
+    world.arrive(1)
+    for ran in (hold.RUNS_MAX, 2 * hold.RUNS_MAX, 2 * hold.RUNS_MAX + 1):
+        world.turn()
+        assert len(world.ran) == ran
+    assert len(world.held) == 0
+    world.ran.clear()
+    for _ in range(hold.RUNS_MAX + 1):
+        world.hold("over")
+    assert world.held.expire(1.0) == 1.0, "at once"
+    assert len(world.ran) == hold.RUNS_MAX
+    assert world.held.expire(1.0) is None
+    assert world.ran == [("over", True)] * (hold.RUNS_MAX + 1)

@@ -10,6 +10,7 @@ from gantrymq.broker import hold
 from gantrymq.broker.pull import Pulling
 from gantrymq.model.group import MessageModel, SubscriptionGroup
 from gantrymq.model.topic import Perm, TopicConfig
+from gantrymq.testing.disk_faults import Operation
 from gantrymq.wire.bodies.heartbeat import HEARTBEAT
 from support.broker_rig import BINARY, BrokerRig, pull
 from support.client_peers import FakePeer, consumer, heartbeat, subscription
@@ -196,6 +197,18 @@ def test_a_pending_reset_moves_the_reader() -> None:
     assert (answer.code, answer.fields["nextBeginOffset"]) == (MOVED, "1")
 
 
+def test_a_pull_that_commits_does_not_undo_a_reset_that_waits() -> None:
+    rig = rig_with()
+    rig.store_some(b"a", b"b", b"c")
+    offsets = rig.broker.tables.offsets
+    offsets.reset("group", "T", 0, 1)
+    answer = rig.ask(pull(3, sysFlag=COMMIT | SUBSCRIBE, commitOffset="3"))
+    assert (answer.code, answer.fields["nextBeginOffset"]) == (MOVED, "1")
+    assert offsets.find("group", "T", 0) == 1, "a member that dies now begins where it was sent"
+    rig.ask(pull(2, sysFlag=COMMIT | SUBSCRIBE, commitOffset="2"))
+    assert offsets.find("group", "T", 0) == 2
+
+
 def test_a_slave_sends_its_readers_back() -> None:
     rig = BrokerRig({"brokerRole": "SLAVE"}, broker_id=1)
     answer = rig.ask(pull(0, sysFlag=COMMIT | HOLD | SUBSCRIBE, commitOffset="7"))
@@ -350,3 +363,43 @@ def test_a_message_is_seen_only_when_it_is_on_the_disk() -> None:
     rig.work("log_flush")
     rig.turns()
     assert asked.answer.code == FOUND
+
+
+# -- a disk in trouble ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cold_rig(monkeypatch: pytest.MonkeyPatch) -> BrokerRig:
+    """Return a broker with two messages that are not in memory."""
+    monkeypatch.setattr("gantrymq.store.packed_read.TAIL_BYTES", 0)
+    rig = BrokerRig()
+    rig.store_some(b"one", b"two")
+    rig.store.reads.cold.tail_bytes = 0
+    for file in rig.store.log.files:
+        rig.disk.evict(file.region.path)
+    return rig
+
+
+def test_a_disk_that_cannot_be_read_is_said_and_nobody_spins(cold_rig: BrokerRig) -> None:
+    rig = cold_rig
+    asked = rig.begin(pull(sysFlag=HOLD | SUBSCRIBE))
+    rig.disk.fail(Operation.READ)
+    rig.work("cold_read")
+    assert asked.answer.code == SYSTEM_ERROR
+    assert "Input/output error" in str(asked.answer.remark)
+    again = rig.begin(pull())
+    rig.work("cold_read")
+    assert again.answer.code == FOUND
+    assert len(split_records(again.answer.body)) == 2
+
+
+def test_more_reads_than_the_disk_takes_are_refused_with_the_cause(
+    cold_rig: BrokerRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gantrymq.store.cold_read.JOBS_MAX", 1)
+    rig = cold_rig
+    first, second = rig.begin(pull()), rig.begin(pull(opaque=8))
+    assert second.answer.code == SYSTEM_ERROR
+    assert "1 reads wait for the disk" in str(second.answer.remark)
+    rig.work("cold_read")
+    assert first.answer.code == FOUND

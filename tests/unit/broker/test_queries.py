@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gantrymq.model.group import SubscriptionGroup
 from gantrymq.testing.clock import START_MS
 from support.broker_rig import BrokerRig
 from support.remoting import split_records
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from gantrymq.wire.command import Command
 
 SUCCESS, SYSTEM_ERROR, NOT_FOUND = 0, 1, 22
+TOPIC_NOT_EXIST, GROUP_NOT_EXIST, INVALID_PARAMETER = 17, 26, 29
 QUEUE = {"topic": "T", "queueId": 0}
 
 
@@ -49,7 +51,11 @@ def test_moments() -> None:
     assert ask(rig, 32, QUEUE).fields["timestamp"] == str(START_MS)
     assert ask(rig, 32, {"topic": "None", "queueId": 0}).fields["timestamp"] == "-1"
     assert offset(rig, 29, timestamp=START_MS + 10_000) == 1
-    assert offset(rig, 29, timestamp=START_MS + 9_000) == 1, "the nearer one, as in 4.9"
+    assert offset(rig, 29, timestamp=START_MS + 1) == 1, "none that was asked for is left out"
+    assert offset(rig, 29, timestamp=START_MS + 9_000) == 1
+    assert offset(rig, 29, timestamp=START_MS + 9_000, boundaryType="upper") == 0
+    assert offset(rig, 29, timestamp=START_MS + 9_000, boundaryType="what") == 1
+    assert offset(rig, 29, timestamp=0) == 0
     assert offset(rig, 29, timestamp=START_MS + 1, boundaryType="lower") == 1
     assert offset(rig, 29, timestamp=START_MS + 10_000, boundaryType="UPPER") == 1
     assert offset(rig, 29, timestamp=START_MS, topic="None") == 0
@@ -57,6 +63,7 @@ def test_moments() -> None:
 
 def test_how_far_a_group_is() -> None:
     rig = rig_with()
+    rig.broker.tables.groups.find_or_create("G")
     group: dict[str, object] = {"consumerGroup": "G"}
     assert offset(rig, 14, **group) == 0, "a young queue is read from its first message"
     absent = ask(rig, 14, QUEUE | group | {"setZeroIfNotFound": "false"})
@@ -68,6 +75,40 @@ def test_how_far_a_group_is() -> None:
     missing = ask(rig, 15, group)
     assert missing.code == SYSTEM_ERROR
     assert "missing" in str(missing.remark)
+
+
+def commit(rig: BrokerRig, group: str = "G", **fields: object) -> Command:
+    return ask(rig, 15, QUEUE | {"consumerGroup": group, "commitOffset": 2} | fields)
+
+
+def test_nobody_is_ahead_of_a_topic_or_group_that_is_not_there() -> None:
+    rig = rig_with()
+    stranger = commit(rig)
+    assert (stranger.code, stranger.remark) == (GROUP_NOT_EXIST, "Group G not exist!")
+    rig.broker.tables.groups.find_or_create("G")
+    for topic in ("New", "%RETRY%G"):
+        early = commit(rig, topic=topic)
+        assert (early.code, early.remark) == (TOPIC_NOT_EXIST, f"Topic {topic} not exist!")
+    # Had it been kept, the group would not see what comes now.
+    rig.store_some(b"first", b"second", b"third", b="New")
+    assert offset(rig, 14, consumerGroup="G", topic="New") == 0
+    rig.broker.tables.topics.create_for_group("%RETRY%G", 1)
+    assert commit(rig, topic="%RETRY%G").code == SUCCESS
+    assert offset(rig, 14, consumerGroup="G", topic="%RETRY%G") == 2
+
+
+@pytest.mark.parametrize("group", ["G", "G@H"])
+@pytest.mark.parametrize("queue_id", [-1, 1 << 20])
+def test_a_queue_that_cannot_be_is_refused_without_noise(
+    group: str, queue_id: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    rig = rig_with()
+    rig.broker.tables.groups.put(SubscriptionGroup(group))
+    refused = commit(rig, group, queueId=queue_id)
+    assert refused.code == INVALID_PARAMETER
+    assert str(queue_id) in str(refused.remark)
+    assert caplog.text == "", "whoever likes could fill the disk"
+    assert commit(rig, group).code == SUCCESS
 
 
 def test_by_id() -> None:

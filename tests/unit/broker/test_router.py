@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gantrymq.broker.answers import REMARK_CHARACTERS_MAX, answer
+from gantrymq.broker.answers import answer
 from gantrymq.broker.router import Router
 from gantrymq.wire.codes import RequestCode
 from gantrymq.wire.command import Command
 from gantrymq.wire.headers.targets import QueueRequest
 from gantrymq.wire.response_errors import NoPermission, TopicNotExist
+from gantrymq.wire.settling import REMARK_CHARACTERS_MAX
 from support.broker_rig import BrokerRig
 from support.client_peers import FakePeer
 from support.samples import json_request

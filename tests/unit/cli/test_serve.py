@@ -16,16 +16,25 @@ import pytest
 from gantrymq.cli import main as cli
 from gantrymq.cli.shards import shard_properties
 from gantrymq.node.config import read_broker_config, read_file
+from gantrymq.wire.bodies.route import TOPIC_ROUTE
+from gantrymq.wire.codes import RequestCode
+from gantrymq.wire.headers.namesrv import GetRouteInfoRequest
+from gantrymq.wire.headers.send import SendMessageV2Request
 from support.remoting import RemotingClient
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).parents[3]
 READY_S_MAX = 20
 SMALL = (
     "mappedFileSizeCommitLog=1048576\nmaxHashSlotNum=1000\nmaxIndexNum=4000\nbrokerIP1=127.0.0.1\n"
+    "waitTimeMillsInSendQueue=10000\n"
 )
+SEND = SendMessageV2Request(
+    producer_group="g", topic="T", default_topic="TBW102", default_topic_queue_nums=1, queue_id=0,
+    sys_flag=0, born_timestamp=0, flag=0, properties="",
+)  # fmt: skip
 
 APACHES = {
     "broker.conf": "brokerClusterName = DefaultCluster\nbrokerName = broker-a\nbrokerId = 0\n"
@@ -200,6 +209,50 @@ def test_a_raft_log_is_refused_with_a_sentence(
     assert "DLedger" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("aclEnable=true", "access control"),
+        ("aclEnable = TRUE", "access control"),
+        ("authenticationEnabled=true", "access control"),
+        ("authorizationEnabled=true", "access control"),
+        ("enableControllerMode=true", "controller"),
+        ("enableSlaveActingMaster=true", "acts for its master"),
+        ("duplicationEnable=true", "second copy"),
+        ("storeType=defaultRocksDB", "RocksDB"),
+        ("messageStorePlugIn=org.apache.rocketmq.tieredstore.TieredMessageStore", "plug-ins"),
+        ("namesrvAddr=127.0.0.1:abc", "host:port"),
+        ("namesrvAddr=127.0.0.1:9876;10.0.0.1", "host:port"),
+    ],
+)
+def test_what_there_is_not_is_refused_with_a_sentence(
+    line: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text(f"{line}\nstorePathRootDir={tmp_path / 'store'}\n", encoding="utf-8")
+    assert cli.main(["broker", "-c", str(path)]) == 1
+    (told,) = capsys.readouterr().err.splitlines()
+    assert line.partition("=")[0].strip() in told
+    assert said in told
+    assert not (tmp_path / "store").exists()
+
+
+def test_switches_that_are_off_are_no_reason_to_refuse() -> None:
+    found = read_broker_config(
+        {
+            **dict.fromkeys(
+                ("aclEnable", "authenticationEnabled", "enableControllerMode"), "false"
+            ),
+            "duplicationEnable": " False ",
+            "storeType": "default",
+            "messageStorePlugIn": "",
+            "namesrvAddr": "a:9876; b.example:9876;",
+        },
+        Path("/srv"),
+    )
+    assert found.store.paths.root == Path("/srv/store")
+
+
 def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["broker", "-c", str(tmp_path / "none.conf")]) == 1
     assert "none.conf cannot be read" in capsys.readouterr().err
@@ -242,3 +295,110 @@ def test_shards_share_nothing(tmp_path: Path) -> None:
     for name in ("listenPort", "storePathRootDir"):
         assert len({one[name] for one in shards}) == 3
     assert {one["brokerClusterName"] for one in shards} == {"DefaultCluster"}
+
+
+def free_shard_ports() -> int:
+    """Return the port of the first of two shards; each uses its own and the one two below."""
+    while True:
+        first = free_port()
+        try:
+            for port in (first - 2, first + 8, first + 10):
+                socket.create_server(("127.0.0.1", port)).close()
+        except (OSError, OverflowError):
+            continue
+        return first
+
+
+def shards(processes: list[Process], folder: Path) -> tuple[Process, int, int]:
+    """Start a name server and two shards; return those, and where both can be reached."""
+    names, first = free_port(), free_shard_ports()
+    namesrv = folder / "namesrv.conf"
+    namesrv.write_text(f"listenPort={names}\nkvConfigPath={folder}/kv.json\n")
+    processes.append(Process("namesrv", "-c", str(namesrv)))
+    config = folder / "broker.conf"
+    config.write_text(
+        f"{SMALL}brokerName=b\nbindAddress=127.0.0.1\nlistenPort={first}\n"
+        f"storePathRootDir={folder}/store\n"
+    )
+    assert "is ready" in processes[0].first_line()
+    address = f"127.0.0.1:{names}"
+    processes.append(Process("broker", "--shards", "2", "-n", address, "-c", str(config)))
+    return processes[1], names, first
+
+
+def brokers_of(client: RemotingClient, topic: str) -> list[str]:
+    answer = client.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoRequest(topic=topic))
+    if answer.code != 0:
+        return []
+    return sorted(one.broker_name for one in TOPIC_ROUTE.decode(answer.body).queues)
+
+
+def wait_for(condition: Callable[[], bool], process: Process) -> None:
+    deadline = time.monotonic() + READY_S_MAX
+    while not condition():
+        assert process.popen.poll() is None, process.end()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_shards_run_beside_each_other_and_stop_together(
+    processes: list[Process], tmp_path: Path
+) -> None:
+    process, names, first = shards(processes, tmp_path)
+    said = sorted(process.first_line() for _ in range(3))
+    assert said[0].startswith("2 shards, processes ")
+    assert "broker b-0 is ready" in said[1]
+    assert "broker b-1 is ready" in said[2]
+    with RemotingClient("127.0.0.1", names) as client:
+        wait_for(lambda: brokers_of(client, "TBW102") == ["b-0", "b-1"], process)
+        for number, port in enumerate((first, first + 10)):
+            with RemotingClient("127.0.0.1", port) as broker:
+                broker.send(SEND, f"to {number}".encode())
+                (record,) = broker.pull_all("T", 0)
+                assert f"to {number}".encode() in record, "each has its own store"
+        wait_for(lambda: brokers_of(client, "T") == ["b-0", "b-1"], process)
+        status, _out, err = process.end()
+        assert (status, err) == (0, "")
+        assert brokers_of(client, "T") == [], "they have said good-bye"
+    for number in range(2):
+        store = tmp_path / "store" / f"shard-{number}"
+        assert (store / "commitlog").is_dir()
+        assert not (store / "abort").exists(), "stopped in good order"
+    assert processes[0].end()[0] == 0
+
+
+def test_a_shard_that_dies_is_said_and_takes_the_others_along(
+    processes: list[Process], tmp_path: Path
+) -> None:
+    process, names, _first = shards(processes, tmp_path)
+    said = sorted(process.first_line() for _ in range(3))
+    with RemotingClient("127.0.0.1", names) as client:
+        wait_for(lambda: brokers_of(client, "TBW102") == ["b-0", "b-1"], process)
+    pids = [int(pid) for pid in said[0].split("processes ")[1].split(",")]
+    os.kill(pids[1], signal.SIGKILL)
+    _out, err = process.popen.communicate(timeout=READY_S_MAX)
+    assert process.popen.returncode == 1
+    assert f"shard 1 (process {pids[1]}) ended by signal 9" in err
+    assert (tmp_path / "store" / "shard-1" / "abort").exists()
+    assert not (tmp_path / "store" / "shard-0" / "abort").exists(), "the other one stopped cleanly"
+    with pytest.raises(ProcessLookupError):
+        os.kill(pids[0], 0)
+    config = str(tmp_path / "broker.conf")
+    address = f"127.0.0.1:{names}"
+    with RemotingClient("127.0.0.1", names) as client:
+        assert brokers_of(client, "TBW102") == [], "both have left the routes, the dead one too"
+        processes.append(Process("broker", "--shards", "2", "-n", address, "-c", config))
+        again = processes[-1]
+        wait_for(lambda: brokers_of(client, "TBW102") == ["b-0", "b-1"], again)
+    assert again.end()[0] == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells children of a dead parent")
+def test_shards_stop_when_their_parent_is_killed(processes: list[Process], tmp_path: Path) -> None:
+    process, _names, _first = shards(processes, tmp_path)
+    for _ in range(3):
+        process.first_line()
+    process.popen.kill()
+    process.popen.communicate(timeout=READY_S_MAX)  # ends when the last shard has closed its output
+    for number in range(2):
+        assert not (tmp_path / "store" / f"shard-{number}" / "abort").exists()

@@ -282,3 +282,27 @@ def test_sizes_and_times() -> None:
     assert time_text(None) == "-"
     assert time_text(1_700_000_000_123) == "2023-11-14 22:13:20.123"
     assert time_text(2**62) == str(2**62)
+
+
+@pytest.mark.parametrize("place", [".", "commitlog/all.jsonl", "consumequeue/../all.jsonl", "new"])
+def test_nothing_is_written_into_the_store_itself(root: Path, place: str, capsys: Output) -> None:
+    before = tree_digest(root)
+    for command, option in (("export", "-o"), ("rebuild", "--to")):
+        said = fails(["store", command, str(root), option, str(root / place)], capsys)
+        assert f"{option} {root / place} lies in the store itself" in said
+        assert "name a place outside of it" in said
+    assert tree_digest(root) == before
+
+
+def test_a_log_on_another_disk_is_the_store_as_well(tmp_path: Path, capsys: Output) -> None:
+    root, log = tmp_path / "store", tmp_path / "log"
+    written_store(root)
+    (root / "commitlog").rename(log)
+    config = config_file(tmp_path)
+    config.write_text(config.read_text() + f"\nstorePathCommitLog={log}\n")
+    link = tmp_path / "link"
+    link.symlink_to(log)
+    arguments = ["store", "export", str(root), "-c", str(config), "-o"]
+    assert "lies in the store itself" in fails([*arguments, str(link / "all.jsonl")], capsys)
+    assert main([*arguments, str(tmp_path / "all.jsonl")]) == 0
+    assert (tmp_path / "all.jsonl").read_text().count("\n") == COUNT

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gantrymq.broker import aging
 from gantrymq.errors import InvalidValue
 from gantrymq.model.topic import TopicConfig
-from gantrymq.node.machine import free_port, resolved
+from gantrymq.node.machine import bound_address, free_port, resolved
 from gantrymq.store.errors import StoreLocked
 from gantrymq.wire.bodies.route import TOPIC_ROUTE
 from support.broker_rig import pull
@@ -106,7 +107,8 @@ def test_both_name_servers_know_it_and_one_may_die(run: Run, tmp_path: Path) -> 
 
 def test_a_name_server_that_is_not_there_keeps_nobody_waiting(run: Run, tmp_path: Path) -> None:
     async def main() -> None:
-        node = broker_node(tmp_path, f"127.0.0.1:{free_port('127.0.0.1')}", "not an address")
+        ports = free_port("127.0.0.1"), free_port("127.0.0.1")
+        node = broker_node(tmp_path, *(f"127.0.0.1:{port}" for port in ports))
         begun = time.monotonic()
         await node.start()
         assert time.monotonic() - begun < 5
@@ -236,6 +238,73 @@ def test_a_topic_survives_a_broker_that_is_not_stopped(run: Run, tmp_path: Path)
         assert answer.code == SUCCESS
         file = tmp_path / "config" / "topics.json"
         await until(lambda: file.exists() and b'"New"' in file.read_bytes())
+        assert await node.stop()
+
+    run(main())
+
+
+def test_message_ids_name_the_address_that_a_broker_is_bound_to(run: Run, tmp_path: Path) -> None:
+    async def main() -> None:
+        node = all_in_one(tmp_path, brokerIP1="", bindAddress="127.0.0.1")
+        await node.start()
+        fields = {name: str(value) for name, value in send_fields(b="T").items()}
+        sent = await ask(node.broker.port, 310, fields, b"x")
+        assert sent.code == SUCCESS
+        assert sent.fields["msgId"].startswith("7F000001"), "whoever asks for it must get there"
+        assert await node.stop()
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("bind", "expected"),
+    [
+        ("0.0.0.0", ""),  # noqa: S104  (nothing is bound)
+        ("::", ""),
+        ("10.1.2.3", "10.1.2.3"),
+        ("::1", "[::1]"),
+        ("mq.example", "mq.example"),
+    ],
+)
+def test_an_address_to_bind_to_is_one_to_be_reached_by(bind: str, expected: str) -> None:
+    assert bound_address(bind) == expected
+
+
+def test_a_slave_says_that_it_copies_nothing(
+    run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        node = all_in_one(tmp_path, brokerRole="SLAVE", brokerId="1")
+        await node.start()
+        assert await node.stop()
+
+    run(main())
+    assert "nothing is copied from a master" in caplog.text
+
+
+def test_a_send_that_lay_for_too_long_is_refused_with_the_cause(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(aging, "GIVEN_UP_MS", 500)
+
+    async def main() -> None:
+        node = broker_node(tmp_path, waitTimeMillsInSendQueue="500")
+        await node.start()
+        clients = [await RawClient.connect(f"127.0.0.1:{node.port}") for _ in range(2)]
+        for client in clients:
+            await client.send(json_request(310, send_fields(b="New", i=""), b"first"))
+            assert (await client.receive(1))[0].code == SUCCESS
+        for client in clients:
+            client.socket.send(json_request(310, send_fields(b="New", i=""), b"late"))
+        time.sleep(0.8)  # noqa: ASYNC251  (whatever it is that holds the loop up)
+        for client in clients:
+            (answer,) = await client.receive(1)
+            assert answer.code == 2
+            assert str(answer.remark).startswith("[TIMEOUT_CLEAN_QUEUE]broker busy, start flow")
+            await client.send(json_request(310, send_fields(b="New", i=""), b"again"))
+            assert (await client.receive(1))[0].code == SUCCESS
+            client.close()
+        assert node.broker.store.reads.max_offset("New", 0) == 4
         assert await node.stop()
 
     run(main())

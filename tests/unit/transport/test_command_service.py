@@ -10,9 +10,9 @@ import pytest
 
 from gantrymq.errors import ContentError, InvalidValue
 from gantrymq.limits import ERROR_TEXT_CHARACTERS_MAX
-from gantrymq.transport.command_service import answer_error, settle
 from gantrymq.wire.command import BINARY_HEADER, Command
 from gantrymq.wire.response_errors import SystemBusy, UnknownResponse
+from gantrymq.wire.settling import answer_error, settle
 
 if TYPE_CHECKING:
     from support.transport import Run

@@ -351,9 +351,9 @@ def test_data_is_refused_when_too_much_is_unsent_and_reports_are_not(run: Run) -
     async def main() -> None:
         settings = TransportSettings(unsent_bytes_max=200_000)
         connection, transport, _table = wired(Echo().service, settings)
-        feed(connection, b"".join(request(LARGE, number) for number in range(10)))
+        feed(connection, b"".join(request(LARGE, number) for number in range(4)))
         codes = [answer.code for answer in transport.answers()]
-        assert codes == [ResponseCode.SUCCESS] * 3 + [ResponseCode.SYSTEM_BUSY] * 7
+        assert codes == [ResponseCode.SUCCESS] * 3 + [ResponseCode.SYSTEM_BUSY]
         transport.unsent = 200_000
         connection.pause_writing()
         feed(connection, request(LARGE, 1) + request(ECHO, 2, b"stored") + request(FAILS, 3))

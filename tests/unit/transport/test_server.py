@@ -7,6 +7,7 @@ import gc
 import logging
 import resource
 import socket
+import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -415,6 +416,25 @@ def test_a_handshake_that_does_not_end_is_given_up(run: Run, certificate: tuple[
     run(main())
 
 
+@pytest.mark.parametrize("leaves", [True, False])
+def test_the_log_says_why_a_handshake_failed(
+    run: Run, certificate: tuple[str, str], caplog: pytest.LogCaptureFixture, leaves: bool
+) -> None:
+    async def main() -> None:
+        tls = ServerTls(cert_path=certificate[0], key_path=certificate[1])
+        async with serving(Echo(), TransportSettings(handshake_s=0.2), tls) as server:
+            client = await RawClient.connect(server.bound[0])
+            await client.send(HELLO)
+            if leaves:
+                client.close()
+            await until(lambda: "did not come about" in caplog.text)
+            client.close()
+
+    run(main())
+    (told,) = [line for line in caplog.messages if "did not come about" in line]
+    assert told.rpartition(":")[2].strip(), told
+
+
 def test_a_peer_that_never_reads_is_cut_off_with_tls_too(
     run: Run, certificate: tuple[str, str]
 ) -> None:
@@ -481,3 +501,17 @@ def test_two_thousand_idle_connections_cost_little(run: Run, speaks: bool) -> No
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert used / count < 8192
+
+
+def test_as_many_connections_wait_as_is_set(run: Run) -> None:
+    async def main() -> None:
+        settings = TransportSettings(backlog=17)
+        server = await Server(Echo().service, [("127.0.0.1", 0)], settings=settings).start()
+        assert server._accepting is not None
+        (listener,) = server._accepting._listeners
+        # Of a listener, Linux tells the length of its queue where others have `sacked`.
+        info = listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 32)
+        assert int.from_bytes(info[28:32], sys.byteorder) == 17
+        await server.stop(1)
+
+    run(main())

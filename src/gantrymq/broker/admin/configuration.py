@@ -43,7 +43,7 @@ CHANGES_MAX: Final = 256
 """Settings in one request; there are fewer that may change."""
 AT_NEXT_START: Final = frozenset(
     {
-        "maxMessageSize", "fastFailIfNoBufferInStorePool", "warmMapedFileEnable",
+        "fastFailIfNoBufferInStorePool", "warmMapedFileEnable",
         "flushLeastPagesWhenWarmMapedFile", "maxTransferBytesOnMessageInMemory",
         "maxTransferCountOnMessageInMemory", "maxTransferBytesOnMessageInDisk",
         "maxTransferCountOnMessageInDisk", "accessMessageInMemoryMaxRatio", "diskFallRecorded",
@@ -51,8 +51,7 @@ AT_NEXT_START: Final = frozenset(
         "haSendHeartbeatInterval", "haHousekeepingInterval", "haTransferBatchSize",
         "haSlaveFallbehindMax", "enableScheduleMessageStats",
         "scheduleAsyncDeliverMaxPendingLimit", "scheduleAsyncDeliverMaxResendNum2Blocked",
-        "putMsgIndexHightWater", "defaultTopicQueueNums", "registerBrokerTimeoutMills",
-        "compressedRegister", "forceRegister",
+        "putMsgIndexHightWater", "defaultTopicQueueNums",
     }
 )  # fmt: skip
 """Settings that are kept at once and hold from the next start on; the answer says so."""

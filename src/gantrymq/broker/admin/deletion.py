@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def delete_topic(parts: AdminParts, topic: str) -> None:
-    """Forget a topic: settings, queues, offsets, modes, filters, counts, and pulls that wait.
+    """Forget a topic: settings, queues, offsets, modes, filters, counts, pulls that wait, pops.
 
     The retry topics that pops of it have made go with it. A topic without settings may still have
     queues; those go, too.
@@ -34,6 +34,7 @@ def delete_topic(parts: AdminParts, topic: str) -> None:
         tables.offsets.remove_topic(name)
         tables.modes.remove_topic(name)
         tables.filters.remove_topic(name)
+        parts.timed.forget_topic(name)
         parts.counting.broker.forget_topic(name)
         parts.counting.store.forget_topic(name)
         parts.held.release_topic(name)
@@ -41,7 +42,7 @@ def delete_topic(parts: AdminParts, topic: str) -> None:
 
 
 def delete_group(parts: AdminParts, group: str, *, with_offsets: bool) -> None:
-    """Forget a group: settings, what it may not read, locks, modes, filters, counts.
+    """Forget a group: settings, what it may not read, locks, modes, filters, counts, pops.
 
     Its offsets go only if that is said, as with Apache. Its retry and dead-letter topics are
     topics, which `deleteSubGroup` deletes by requests of their own.
@@ -53,5 +54,6 @@ def delete_group(parts: AdminParts, group: str, *, with_offsets: bool) -> None:
     tables.locks.remove_group(group)
     tables.modes.remove_group(group)
     tables.filters.remove_group(group)
+    parts.timed.forget_group(group)
     parts.counting.broker.forget_group(group)
     parts.selections.forget()

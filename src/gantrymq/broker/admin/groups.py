@@ -106,7 +106,9 @@ class GroupRequests:
             with_offsets=bool(header.clean_offset or header.remove_offset),
         )
         tables = self._parts.tables
-        return self._parts.saved(request, self._groups, tables.offsets, tables.modes)
+        return self._parts.saved(
+            request, self._groups, tables.offsets, tables.modes, tables.saved_filters
+        )
 
     def forbid(self, request: Command, _peer: Peer) -> Pending:
         """Forbid a group to read a topic, or allow it; without a wish, answer what holds."""
@@ -119,7 +121,10 @@ class GroupRequests:
                 raise SubscriptionGroupNotExist(str(error)) from None
         readable = not self._groups.is_forbidden(header.group, header.topic)
         holds = GroupForbidden(group=header.group, topic=header.topic, readable=readable)
-        return answer(request, body=GROUP_FORBIDDEN.encode(holds))
+        reply = answer(request, body=GROUP_FORBIDDEN.encode(holds))
+        if header.readable is None:
+            return reply
+        return self._parts.saved(request, self._groups, reply=reply)
 
     # -- ask --------------------------------------------------------------------------------------
 

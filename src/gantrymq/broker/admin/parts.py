@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gantrymq.broker.config_saving import ConfigSaver
     from gantrymq.broker.counting import Counting
     from gantrymq.broker.hold import HeldPulls
+    from gantrymq.broker.pop.joined import TimersAndPops
     from gantrymq.broker.saved_state import SavedState
     from gantrymq.broker.selections import Selections
     from gantrymq.broker.settings import LiveSettings
@@ -53,6 +54,7 @@ class AdminParts:
     held: HeldPulls
     selections: Selections
     saver: ConfigSaver
+    timed: TimersAndPops
     clock: Clock
     address: str
     """`host:port` that clients are told."""

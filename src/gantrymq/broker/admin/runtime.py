@@ -81,6 +81,7 @@ class RuntimeRequests:
             **self._of_disks(),
             **self._of_queues(),
             **self._of_delays(),
+            **self._of_clients(),
             "brokerVersion": str(int(SPOKEN_VERSION)),
             "brokerVersionDesc": SPOKEN_VERSION.name,
             "brokerActive": "true",
@@ -146,6 +147,15 @@ class RuntimeRequests:
                 f"{offset},{reads.max_offset(SCHEDULE_TOPIC, level - 1)}"
             )
             for level, offset in self._parts.tables.delays.all().items()
+        }
+
+    def _of_clients(self) -> dict[str, str]:
+        """Return what Apache does not count: what is wrong with clients, or was."""
+        counting = self._parts.counting
+        return {
+            "subscriptionMismatchGroups": str(len(self._parts.tables.clients.mismatches())),
+            "subscriptionMismatchTotal": str(counting.mismatches),
+            "requestsRefusedForAgeTotal": str(counting.old_requests),
         }
 
     def one_count(self, request: Command, _peer: Peer) -> Answer:

@@ -50,6 +50,7 @@ class TopicRequests:
     def __init__(self, parts: AdminParts) -> None:
         self._parts = parts
         self._topics = parts.tables.topics
+        self._encoded = parts.tables.topics.encoded.encode
 
     @property
     def handlers(self) -> dict[int, Handler]:
@@ -128,8 +129,9 @@ class TopicRequests:
             delete_topic(self._parts, topic)
         except InvalidValue as error:
             raise InvalidParameter(str(error)) from None
+        tables = self._parts.tables
         return self._parts.saved(
-            request, self._topics, self._parts.tables.offsets, self._parts.tables.modes
+            request, self._topics, tables.offsets, tables.modes, tables.saved_filters
         )
 
     def clean_unused(self, request: Command, _peer: Peer) -> Answer:
@@ -172,7 +174,8 @@ class TopicRequests:
             most=header.max_topic_num,
             known=header.data_version,
         )
-        body = TOPIC_TABLE.encode(TopicTable(data_version=version, topic_config_table=page))
+        wanted = TopicTable(data_version=version, topic_config_table=page)
+        body = TOPIC_TABLE.encode(wanted) if len(page) < len(table) else self._encoded(wanted)
         total = GetAllTopicConfigResponse(total_topic_num=len(table))
         return body_answer(request, body, total.encode(), hint=_HINT)
 

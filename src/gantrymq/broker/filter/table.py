@@ -44,6 +44,8 @@ class FilterTable:
         self._kept_ms = kept_ms
         self._topics: dict[str, dict[str, GroupFilter]] = {}
         self._count = 0
+        self.changes = 0
+        """How often anything was changed, so that it is known whether the file is behind."""
 
     def __len__(self) -> int:
         """Return how many filters there are."""
@@ -153,12 +155,14 @@ class FilterTable:
     def _put(self, new: GroupFilter) -> None:
         groups = self._topics.setdefault(new.topic, {})
         self._count += new.group not in groups
+        self.changes += 1
         groups[new.group] = new
 
     def _remove(self, old: GroupFilter) -> None:
         groups = self._topics[old.topic]
         del groups[old.group]
         self._count -= 1
+        self.changes += 1
         if not groups:
             del self._topics[old.topic]
 
@@ -184,6 +188,10 @@ class FilterTable:
 
     def to_json(self, now_ms: int) -> bytes:
         """Return the content of `consumerFilter.json`, without what went long ago."""
+        return CONSUMER_FILTERS.encode(self.picture(now_ms))
+
+    def picture(self, now_ms: int) -> ConsumerFilters:
+        """Return the same as a value that does not change any more."""
         self.clean(now_ms)
         topics = {
             topic: TopicFilters(
@@ -191,32 +199,42 @@ class FilterTable:
             )
             for topic, groups in self._topics.items()
         }
-        return CONSUMER_FILTERS.encode(ConsumerFilters(filter_data_by_topic=topics))
+        return ConsumerFilters(filter_data_by_topic=topics)
 
     @classmethod
     def from_json(
         cls, content: bytes, now_ms: int, bloom: BloomFilter | None = None, kept_ms: int = KEPT_MS
     ) -> FilterTable:
-        """Return the filters of a file.
-
-        All groups count as gone until they say otherwise. If the bits of one of them belong to
-        other bitmaps, nothing in the file is of use, and the table is empty. So is nothing taken
-        beyond the bound on filters.
+        """Return the filters of a file; see `load`.
 
         Raises:
             ContentError: it is not such a file; names the place.
         """
         table = cls(bloom, kept_ms)
+        table.load(content, now_ms)
+        return table
+
+    def load(self, content: bytes, now_ms: int) -> None:
+        """Take over the filters of a file.
+
+        All groups count as gone until they say otherwise. If the bits of one of them belong to
+        other bitmaps, nothing in the file is of use, and the table is empty. Nothing is taken
+        beyond the bound on filters.
+
+        Raises:
+            ContentError: it is not such a file; names the place.
+        """
         stored = CONSUMER_FILTERS.decode(content)
         loaded = [
             _loaded(topic, group, one, now_ms)
             for topic, groups in stored.filter_data_by_topic.items()
             for group, one in groups.group_filter_data.items()
         ]
-        if all(table.bloom.owns(one.bits) for one in loaded):
+        self._topics.clear()
+        self._count = 0
+        if all(self.bloom.owns(one.bits) for one in loaded):
             for one in loaded[:FILTERS_REGISTERED_MAX]:
-                table._put(one)
-        return table
+                self._put(one)
 
 
 def _stored(one: GroupFilter) -> ConsumerFilter:

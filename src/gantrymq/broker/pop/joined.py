@@ -106,9 +106,22 @@ class TimersAndPops:
         pops_entry = plan.add("held pops", pops.expire, None)
         for polling in (pops.parts.polling, pops.parts.notices):
             polling.sooner = lambda due: plan.poke(pops_entry, due)
-        self._is_on = self._parts.settings.now.timers and not self._parts.is_slave()
-        if not self._is_on:
+        if not self._parts.is_slave():
+            self.become_master(now)
+
+    def become_master(self, now: float) -> None:
+        """Deliver timers and bring back popped messages from now on, which a slave does not do.
+
+        Blocks: what waits is read from the disk.
+
+        Raises:
+            StoreDamaged: a file and its backup cannot be understood.
+            OSError: the disk refuses.
+        """
+        if self._is_on or not self._parts.settings.now.timers:
             return
+        self._is_on = True
+        plan, pops = self._parts.schedule, self.pops
         self.timers.open()
         pops.revival.open()
         self._timers_entry = plan.add("timer messages", self._tick_timers, now)
@@ -121,6 +134,15 @@ class TimersAndPops:
         self.pops.close()
         if self._is_on:
             self.timers.close()
+
+    def forget_topic(self, topic: str) -> None:
+        """Forget a topic that was deleted. Timers for it are delivered like any, as with Apache."""
+        self.pops.forget(topic=topic)
+        self.timers.counts.pop(topic, None)
+
+    def forget_group(self, group: str) -> None:
+        """Forget a group that was deleted."""
+        self.pops.forget(group=group)
 
     def arrived(self, run: QueueRun) -> None:
         """Notice messages in a queue; called by dispatch."""

@@ -72,6 +72,11 @@ class PopOffsets:
         """Tell whether an operator has sent a group somewhere, and it does not know."""
         return self._offsets.has_reset(key.group, key.topic, key.queue_id)
 
+    def forget(self, is_gone: Callable[[QueueKey], bool]) -> None:
+        """Commit nothing more of queues whose topic or group was deleted."""
+        for key in [key for key in self._moves if is_gone(key)]:
+            del self._moves[key]
+
     def settle(self, *, everything: bool = False) -> None:
         """Commit what the disk has."""
         flushed = self._flushed()

@@ -157,6 +157,11 @@ class OrderInfo(SavedState):
         if self._batches.pop(key, None) is not None:
             self._changes += 1
 
+    def forget(self, is_gone: Callable[[QueueKey], bool]) -> None:
+        """Forget what is out of queues whose topic or group was deleted."""
+        for key in [key for key in self._batches if is_gone(key)]:
+            self.clear(key)
+
     def forget_old(self) -> None:
         """Forget batches that nobody has asked about for a day."""
         oldest = self._clock.now_ms() - KEPT_MS

@@ -73,7 +73,9 @@ class PopParts:
         """
         settings = self.settings.now
         if not settings.permission & Perm.READ:
-            raise NoPermission("this broker may not be read from now (brokerPermission)")
+            raise NoPermission(
+                f"the broker[{settings.shown}] pop message is forbidden (brokerPermission)"
+            )
         if not settings.timers:
             raise SystemFailure("pop message is forbidden because timerWheelEnable is false")
         config = self.find_topic(topic)

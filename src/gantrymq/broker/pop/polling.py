@@ -159,6 +159,13 @@ class PopPolling:
             waiter.run = None
             self._forget(waiter)
 
+    def release(self, is_gone: Callable[[QueueKey], bool]) -> None:
+        """Answer those who wait on queues whose topic or group was deleted."""
+        keys = [key for key in self._waiting if is_gone(key)]
+        for waiter in [waiter for key in keys for waiter in self._waiting[key]]:
+            self._forget(waiter)
+            _run(waiter, last=True)
+
     def release_all(self) -> None:
         """Answer everybody: the broker stops."""
         everybody = [waiter for waiters in self._waiting.values() for waiter in waiters]

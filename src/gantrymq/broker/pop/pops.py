@@ -16,6 +16,7 @@ from gantrymq.wire.codes import RequestCode
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from gantrymq.broker.pop.offsets import QueueKey
     from gantrymq.broker.pop.parts import PopParts
     from gantrymq.kernel import QueueRun
     from gantrymq.wire.peer import Handler, Peer
@@ -63,6 +64,18 @@ class Pops:
         """Forget the requests of a connection that is no more."""
         self._popping.peer_closed(peer)
         self._looking.peer_closed(peer)
+
+    def forget(self, topic: str = "", group: str = "") -> None:
+        """Forget a topic, or a group, that was deleted: what is out, and who waits."""
+
+        def is_gone(key: QueueKey) -> bool:
+            return key.topic == topic if topic else key.group == group
+
+        self.revival.forget(topic, group)
+        self.parts.offsets.forget(is_gone)
+        self.parts.order.forget(is_gone)
+        for polling in (self.parts.polling, self.parts.notices):
+            polling.release(is_gone)
 
     def close(self) -> None:
         """Answer whoever waits, and commit where everybody is: the broker stops."""

@@ -44,6 +44,8 @@ READS_A_TICK: Final = 8
 REVIVED_A_TICK: Final = 128
 """Messages of one queue, likewise."""
 RETRY_S: Final = 1.0
+GONE_MAX: Final = 10_000
+"""Deleted topics and groups that are remembered; what goes past may bring messages twice."""
 
 
 class Revival:
@@ -60,6 +62,8 @@ class Revival:
         self._reads_left = 0
         self.wake: Callable[[], None] = lambda: None
         """Called when `tick` has something to do."""
+        self._gone: dict[tuple[str, str], int] = {}
+        """Topic and group, one of them empty, and when it was deleted."""
         self.revived = 0
         """Messages that were stored again since the start."""
 
@@ -93,6 +97,28 @@ class Revival:
             return 0.0
         is_idle = all(queue.is_idle for queue in self._queues)
         return None if is_idle and self._parts.offsets.is_settled else RETRY_S
+
+    def forget(self, topic: str, group: str) -> None:
+        """Bring back nothing that was popped from a topic, or by a group, until now: it is deleted.
+
+        Check points wait in the timer's topic and come by later. If the same name is used again,
+        they must not bring back messages that are at the same offsets by chance.
+        """
+        self._gone.pop((topic, group), None)
+        while len(self._gone) >= GONE_MAX:
+            del self._gone[next(iter(self._gone))]
+        self._gone[topic, group] = self._parts.clock.now_ms()
+
+    def _is_gone(self, point: CheckPoint) -> bool:
+        """Tell whether topic or group of a check point was deleted since."""
+        deleted_ms = max(
+            (self._gone.get(key, -1) for key in ((point.t, ""), ("", point.c))), default=-1
+        )
+        return (
+            point.pt <= deleted_ms
+            or self._parts.groups.find(point.c) is None
+            or self._parts.topics.find(popped_topic(point.t, point.c)) is None
+        )
 
     def _go_on(self) -> None:
         """Go on behind something that was waited for."""
@@ -163,7 +189,7 @@ class Revival:
         """Store again what is left of a check point."""
         point = open_point.point
         group = self._parts.groups.find(point.c)
-        if group is None or self._parts.topics.find(popped_topic(point.t, point.c)) is None:
+        if self._is_gone(point):
             log.warning("%s or %s is gone, and so is what it had popped", point.t, point.c)
             open_point.left.clear()
         if not open_point.left:
@@ -246,6 +272,7 @@ class Revival:
             reconsume_times=message.reconsume_times + (not point.sp),
             store_host=None,
             waits=False,
+            is_due=True,
         )
 
     def _retry_topic(self, point: CheckPoint) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from gantrymq.broker.stored_again import as_new
 from gantrymq.model.names import TIMER_TOPIC, is_retry_topic
 from gantrymq.wire.properties import (
+    DELAY,
     REAL_QUEUE_ID,
     REAL_TOPIC,
     TIMER_DEL_UNIQKEY,
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 PRECISION_MS: Final = 1000
 TIMER_QUEUE: Final = 0
+TIMERS: Final = (TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS)
+"""Any of these makes a timer of a message."""
 _DIGITS_MAX: Final = 18
 _QUEUE_ID_MAX: Final = 2**31 - 1
 _HANDLE_CHARACTERS_MAX: Final = 4096
@@ -54,6 +57,11 @@ def number_of(text: str | None) -> int | None:
     if text is None or len(text) > _DIGITS_MAX or not text.isascii() or not text.isdecimal():
         return None
     return int(text)
+
+
+def asks_for_timer(properties: Mapping[str, str]) -> bool:
+    """Tell whether a message wants to be delivered at a moment; a delay level wins over that."""
+    return DELAY not in properties and any(name in properties for name in TIMERS)
 
 
 def due_ms(properties: Mapping[str, str], now_ms: int) -> int:

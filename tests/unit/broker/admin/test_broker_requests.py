@@ -80,8 +80,9 @@ def test_a_change_holds_at_once_and_after_a_start() -> None:
 
 def test_a_change_that_waits_for_the_next_start_says_so() -> None:
     world = World()
-    reply = change(world, maxMessageSize="65536")
-    assert (reply.code, reply.remark) == (0, "maxMessageSize will hold from the next start on")
+    reply = change(world, maxMsgsNumBatch="32")
+    assert (reply.code, reply.remark) == (0, "maxMsgsNumBatch will hold from the next start on")
+    assert change(world, maxMessageSize="65536").remark is None
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,55 @@
+"""Switches of a settings file that ask for what there is not here.
+
+Most names of Apache's files that mean nothing here tune something, and are passed over. These
+promise something: that strangers are kept out, that another node takes over, that messages lie in
+another store. Whoever set one relies on it, so a start is refused instead.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_OFF: Final = frozenset({"", "false"})
+_NO_ACCESS_CONTROL: Final = (
+    "there is no access control here yet: whoever reaches the port may read, write and administer; "
+    "leave it out, and keep the port behind a firewall or ask clients for certificates "
+    "(tls.server.mode=enforcing, tls.server.need.client.auth=require)"
+)
+_NO_CONTROLLER: Final = (
+    "there is no controller here; leave it out, and give each broker its brokerRole and brokerId"
+)
+_NO_ACTING_MASTER: Final = (
+    "no slave acts for its master here: what waits on a master that is down is delivered when it "
+    "is back; leave it out"
+)
+_NO_SECOND_COPY: Final = (
+    "no message waits for a second copy here before it can be read; leave it out, and use "
+    "brokerRole=SYNC_MASTER where sends should wait for a slave"
+)
+_NO_ROCKSDB: Final = (
+    "queues are kept in files here, not in RocksDB, and those of a RocksDB store cannot be read; "
+    "leave it out, and let queues be built from the log"
+)
+_NO_PLUG_IN: Final = "there are no store plug-ins here; leave it out"
+_REFUSED: Final[Mapping[str, tuple[frozenset[str], str]]] = {
+    "aclEnable": (_OFF, _NO_ACCESS_CONTROL),
+    "authenticationEnabled": (_OFF, _NO_ACCESS_CONTROL),
+    "authorizationEnabled": (_OFF, _NO_ACCESS_CONTROL),
+    "enableControllerMode": (_OFF, _NO_CONTROLLER),
+    "enableSlaveActingMaster": (_OFF, _NO_ACTING_MASTER),
+    "duplicationEnable": (_OFF, _NO_SECOND_COPY),
+    "storeType": (frozenset({"", "default"}), _NO_ROCKSDB),
+    "messageStorePlugIn": (frozenset({""}), _NO_PLUG_IN),
+}
+"""Name to the values that ask for nothing, and what to say about the others."""
+
+
+def refused_switches(properties: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence for every switch that asks for what there is not."""
+    for name, (harmless, why) in _REFUSED.items():
+        text = properties.get(name, "").strip()
+        if text.lower() not in harmless:
+            yield f"{name} is {text!r}, and {why}"
