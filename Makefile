@@ -19,7 +19,7 @@ SECONDS ?= 600
 TARGETS ?= frame header body properties batch record
 ENGINE ?= auto
 
-.PHONY: help setup test run lint format types bench bench-compare fuzz coverage conf lock clean system-packages
+.PHONY: help setup test run lint format types bench bench-compare fuzz coverage conf blocking lock clean system-packages
 
 help: ## show this text
 	@echo "gantrymq: RocketMQ in one pip install, with your topics as Spark tables."
@@ -77,6 +77,9 @@ coverage: $(installed) ## branch coverage; model and wire must have 95 %
 
 conf: $(installed) ## write conf/*.conf anew from the settings in the sources
 	@$(python) tools/example_settings.py
+
+blocking: $(locked) ## write src/gantrymq/blocking/ anew from the asyncio clients
+	@$(python) tools/make_blocking.py
 
 lock: build/uv/bin/uv ## pin what .venv holds; UPGRADE=1 takes newer versions
 	@build/uv/bin/uv pip compile -q pyproject.toml --group dev $(if $(UPGRADE),--upgrade) \

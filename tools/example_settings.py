@@ -84,6 +84,16 @@ TLS = {
     "tls.server.trustCertPath": ("", "who signs them, PEM"),
 }
 
+CLIENT_TLS_HEAD = "TLS of the connections to name servers."
+CLIENT_TLS = {
+    "tls.enable": ("false", "speak TLS to them; true by itself where tls.server.mode=enforcing"),
+    "tls.client.trustCertPath": ("", "who signs their certificates, PEM"),
+    "tls.client.authServer": ("", "true checks them: by itself where trustCertPath is named"),
+    "tls.client.certPath": ("", "certificate of this broker for those who ask for one, PEM"),
+    "tls.client.keyPath": ("", "its key, PEM"),
+    "tls.client.keyPassword": ("", "password of the key, if it has one"),
+}
+
 
 def _section(title: str) -> list[str]:
     return ["", f"# -- {title} ".ljust(WIDTH, "-"), ""]
@@ -108,9 +118,9 @@ def _rows(rows: Iterable[Setting], values: Mapping[str, str]) -> list[str]:
     return lines
 
 
-def _tls() -> list[str]:
-    lines = [f"# {TLS_HEAD}"]
-    for name, (value, meaning) in TLS.items():
+def _tls(head: str, settings: Mapping[str, tuple[str, str]]) -> list[str]:
+    lines = [f"# {head}"]
+    for name, (value, meaning) in settings.items():
         lines += _entry(name, value, meaning)
     return lines
 
@@ -127,7 +137,9 @@ def broker_text() -> str:
         *root,
         *_rows(known_settings(), store),
         *_section("TLS"),
-        *_tls(),
+        *_tls(TLS_HEAD, TLS),
+        "",
+        *_tls(CLIENT_TLS_HEAD, CLIENT_TLS),
     ]
     return "\n".join(lines) + "\n"
 
@@ -138,7 +150,7 @@ def namesrv_text() -> str:
     for name, value in write_settings(NamesrvSettings()).items():
         notes = ["live"] if name in LIVE_NAMES else []
         lines += _entry(name, value, NAMESRV_MEANINGS[name], *notes)
-    return "\n".join([*lines, *_section("TLS"), *_tls()]) + "\n"
+    return "\n".join([*lines, *_section("TLS"), *_tls(TLS_HEAD, TLS)]) + "\n"
 
 
 FILES = {"broker.conf": broker_text, "namesrv.conf": namesrv_text}

@@ -45,11 +45,15 @@ MAY_USE: dict[str, frozenset[str]] = {
         {"kernel", "model", "wire", "store", "broker", "transport", "cluster", "namesrv", "proxy"}
     ),
     "client": frozenset({"model", "wire", "transport"}),
+    "blocking": frozenset({"model", "client"}),
+    "kombu": frozenset({"model", "wire", "client", "blocking"}),
+    "faststream": frozenset({"model", "wire", "client"}),
+    "otel": frozenset({"model", "client"}),
     "cli": frozenset({"client", "node", "kernel", *OFFLINE_TOOLS}),
     "dashboard": frozenset({"client"}),
     "spark": frozenset({"client", "store.reader"}),
     "testing": ANYTHING,
-    "__init__": frozenset(),
+    "__init__": frozenset({"client", "model"}),  # public names, imported when they are used
     "__main__": frozenset({"cli"}),
 }
 """Part -> what it may import beside `BASE` and itself; `store.reader` allows that module alone."""

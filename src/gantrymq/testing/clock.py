@@ -1,7 +1,8 @@
-"""A clock that stands still until a test moves it."""
+"""Clocks that a test moves: one stands still until then, one goes on by itself meanwhile."""
 
 from __future__ import annotations
 
+from gantrymq.clock import SystemClock
 from gantrymq.errors import InvalidValue
 
 START_MS = 1_700_000_000_000
@@ -36,3 +37,27 @@ class VirtualClock:
     def set_now_ms(self, now_ms: int) -> None:
         """Set the wall clock, forwards or back, as an operator or NTP may; no interval passes."""
         self._now_ms = now_ms
+
+
+class RunningClock:
+    """The machine's clock and what a test has jumped over."""
+
+    __slots__ = ("_clock", "_jumped_ms")
+
+    def __init__(self) -> None:
+        self._clock = SystemClock()
+        self._jumped_ms = 0
+
+    def now_ms(self) -> int:
+        """Return wall-clock milliseconds since 1970."""
+        return self._clock.now_ms() + self._jumped_ms
+
+    def monotonic(self) -> float:
+        """Return seconds that never go back."""
+        return self._clock.monotonic() + self._jumped_ms / 1000
+
+    def jump(self, seconds: float) -> None:
+        """Let time pass at once, to the millisecond."""
+        if seconds < 0:
+            raise InvalidValue(f"time does not pass backwards ({seconds} s)")
+        self._jumped_ms += round(seconds * 1000)

@@ -1,0 +1,172 @@
+"""What every client is made of: connections, routes, heartbeats, and the tasks that drive them.
+
+    settings ─▶ connections ─▶ remote ─▶ name servers ─▶ routes
+                     ▲                                     │ brokers
+                  incoming (requests of brokers)           ▼
+                                                       heartbeats
+
+A producer or consumer has one of these for itself. Nothing is shared between clients, and nothing
+is global. Owned by the event loop that `start` ran on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from gantrymq.client.errors import ClientClosed, ClientError, NotStarted
+from gantrymq.client.heartbeats import Heartbeats
+from gantrymq.client.identity import Identity, local_address
+from gantrymq.client.incoming import Incoming
+from gantrymq.client.name_servers import NameServers
+from gantrymq.client.namespace import Namespace
+from gantrymq.client.remote import Remote
+from gantrymq.client.routes import Routes
+from gantrymq.clock import SystemClock
+from gantrymq.transport.requester import Connections
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from gantrymq.client.settings import ClientSettings
+    from gantrymq.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
+BACK_OFF_S_MAX: Final = 0.5
+"""Between two attempts to connect to a server that is not there."""
+
+_NEW: Final = "new"
+_RUNNING: Final = "running"
+_CLOSING: Final = "closing"
+_CLOSED: Final = "closed"
+
+
+class ClientCore:
+    """Everything that producers and consumers have in common."""
+
+    # Made by `start`, which needs a running loop.
+    connections: Connections
+    remote: Remote
+    name_servers: NameServers
+    routes: Routes
+    heartbeats: Heartbeats
+    identity: Identity
+
+    def __init__(self, settings: ClientSettings, clock: Clock | None = None) -> None:
+        self.settings = settings
+        self.clock: Clock = clock or SystemClock()
+        self.namespace = Namespace(settings.namespace)
+        self.incoming = Incoming()
+        self._state = _NEW
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    @property
+    def client_id(self) -> str:
+        """Return the id among the members of a group; known once the client was started."""
+        return self.identity.client_id
+
+    @property
+    def is_running(self) -> bool:
+        """Tell whether it was started and not closed."""
+        return self._state is _RUNNING
+
+    @property
+    def is_closing(self) -> bool:
+        """Tell whether it was told to close, and has not ended yet."""
+        return self._state is _CLOSING
+
+    async def start(self) -> None:
+        """Begin. No server needs to be there: that is found out when one is needed.
+
+        Raises:
+            ClientClosed: it was closed; make another one.
+            ClientError: it runs already.
+        """
+        if self._state in {_CLOSING, _CLOSED}:
+            raise ClientClosed("the client was closed: make a new one")
+        if self._state is _RUNNING:
+            raise ClientError("the client runs already: start it once")
+        self._state = _RUNNING
+        settings = self.settings
+        address = await local_address(settings.name_servers, settings.connect_timeout_s)
+        self.identity = Identity(address, settings.instance, self.clock)
+        self.connections = Connections(
+            self.incoming.service,
+            settings.ssl,
+            clock=self.clock,
+            connect_timeout_s=settings.connect_timeout_s,
+            back_off_s_max=BACK_OFF_S_MAX,
+        )
+        self.remote = Remote(self.connections, settings)
+        self.name_servers = NameServers(settings.name_servers, self.remote)
+        self.routes = Routes(self.name_servers)
+        self.heartbeats = Heartbeats(self.remote, self.routes, settings.heartbeat_s)
+        self.heartbeats.start(self.client_id)
+        self.routes.on_change = self.heartbeats.soon
+        self.incoming.on_opened(self.heartbeats.on_opened)
+        self.spawn(self.heartbeats.run(), "heartbeats")
+        self.spawn(self._refresh_routes(), "routes")
+
+    def refuse_more(self) -> None:
+        """Refuse new calls from now on, while those under way go on."""
+        self._state = _CLOSING
+
+    async def close(self) -> None:
+        """Say goodbye to the brokers, end all tasks, close all connections. Again: nothing."""
+        if self._state not in {_RUNNING, _CLOSING}:
+            self._state = _CLOSED
+            return
+        self._state = _CLOSED
+        self.identity.check_process()
+        try:
+            async with asyncio.timeout(self.settings.close_timeout_s):
+                await self.heartbeats.say_goodbye()
+        except TimeoutError:
+            logger.info("not every broker was told that the client leaves: it took too long")
+        self.routes.stop()
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=self.settings.close_timeout_s)
+        await self.connections.close()
+
+    def check_usable(self) -> None:
+        """Refuse a call that cannot be made now.
+
+        Raises:
+            NotStarted, ClientClosed, UsedAfterFork: each says what to do.
+        """
+        if self._state is _RUNNING:
+            self.identity.check_process()
+        elif self._state is _NEW:
+            raise NotStarted("the client was not started: use `async with`, or await start()")
+        else:
+            raise ClientClosed("the client was closed: make a new one")
+
+    def spawn(self, coroutine: Coroutine[Any, Any, Result], name: str) -> asyncio.Task[Result]:
+        """Run something in the background until it ends or the client closes.
+
+        What it raises is logged, and `task.exception()` has it.
+        """
+        task = asyncio.get_running_loop().create_task(coroutine, name=f"gantrymq {name}")
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("the task %r of a client failed", task.get_name(), exc_info=error)
+
+    async def _refresh_routes(self) -> None:
+        while True:
+            await asyncio.sleep(self.settings.route_s)
+            try:
+                await self.routes.refresh_all()
+            except Exception:  # one bad round must not be the last
+                logger.exception("the routes could not be refreshed")

@@ -1,0 +1,115 @@
+"""How a client finds its servers and how long it waits for them: one frozen value.
+
+Producers and consumers make it from their own arguments; nothing is read from the environment.
+"""
+
+from __future__ import annotations
+
+import ssl as tls
+from dataclasses import dataclass, field, fields
+from typing import Final
+
+from gantrymq.errors import InvalidValue, shown
+from gantrymq.model.names import check_topic
+from gantrymq.transport.addresses import split_address
+
+NAME_SERVERS_MAX: Final = 64
+_SECONDS_MAX: Final = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What requests are signed with (see `signing`)."""
+
+    access_key: str
+    secret_key: str = field(repr=False)
+    security_token: str | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        """Refuse what would be refused by every server."""
+        if not self.access_key or not self.secret_key:
+            raise InvalidValue(
+                "credentials need both: give access_key and secret_key, or neither of them"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSettings:
+    """What every client needs to know. Times are in seconds."""
+
+    name_servers: tuple[str, ...]
+    namespace: str = ""
+    instance: str | None = None
+    """What stands behind the `@` of the client id; made up unless given."""
+    ssl: tls.SSLContext | None = None
+    credentials: Credentials | None = None
+    route_s: float = 30.0
+    heartbeat_s: float = 30.0
+    persist_s: float = 5.0
+    rebalance_s: float = 20.0
+    request_timeout_s: float = 3.0
+    """For questions that a user does not put: routes, heartbeats, offsets."""
+    connect_timeout_s: float = 3.0
+    close_timeout_s: float = 3.0
+    """For saying goodbye to all brokers together."""
+    vip: bool = False
+    """Whether sends go to the broker's second port, two below its first."""
+    binary_headers: bool = True
+    """Whether sends have binary headers, which cost less; every server reads both."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work; the first problem is named."""
+        if not self.name_servers:
+            raise InvalidValue("no name server: give at least one as host:port")
+        if len(self.name_servers) > NAME_SERVERS_MAX:
+            raise InvalidValue(
+                f"{len(self.name_servers)} name servers: give at most {NAME_SERVERS_MAX}"
+            )
+        for address in self.name_servers:
+            split_address(address)
+        if self.namespace:
+            check_topic(self.namespace)
+        for known in fields(self):
+            value = getattr(self, known.name)
+            if known.name.endswith("_s") and not 0 < value <= _SECONDS_MAX:
+                raise InvalidValue(f"{known.name} is {value!r}: give seconds above 0, up to a day")
+        if self.ssl is not None and not isinstance(self.ssl, tls.SSLContext):
+            raise InvalidValue(
+                f"ssl is {shown(repr(self.ssl))}: give an ssl.SSLContext, for example"
+                " ssl.create_default_context(), or None"
+            )
+
+
+def parse_name_servers(text: str) -> tuple[str, ...]:
+    """Read `host:port;host:port`; commas will do as well. An address that is repeated counts once.
+
+    Raises:
+        InvalidValue: an address is none, there is none, or it is a URL.
+    """
+    if not isinstance(text, str):
+        raise InvalidValue(f'namesrv is {shown(repr(text))}: give text such as "127.0.0.1:9876"')
+    if "://" in text:
+        raise InvalidValue(
+            f"namesrv is {shown(text)!r}: addresses are not fetched from a URL; give the name"
+            ' servers themselves, for example "10.0.0.1:9876;10.0.0.2:9876"'
+        )
+    parts = [part.strip() for part in text.replace(",", ";").split(";")]
+    found = tuple(dict.fromkeys(part for part in parts if part))
+    if not found:
+        raise InvalidValue('namesrv is empty: give "host:port", or several with ; between them')
+    for address in found:
+        split_address(address)
+    return found
+
+
+def credentials_of(
+    access_key: str | None, secret_key: str | None, security_token: str | None
+) -> Credentials | None:
+    """Return the credentials that a client's arguments make; None for none.
+
+    Raises:
+        InvalidValue: one of the keys is given without the other.
+    """
+    if access_key is None and secret_key is None and security_token is None:
+        return None
+    return Credentials(access_key or "", secret_key or "", security_token)
