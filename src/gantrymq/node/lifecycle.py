@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 from typing import TYPE_CHECKING, Protocol
 
@@ -45,9 +46,21 @@ async def _life(node: Node, started: Callable[[], None]) -> int:
     try:
         await node.start()
         started()
+        _forget_about_what_is_there()
         await told.wait()
     finally:
         for number in signals:
             loop.remove_signal_handler(number)
         clean = await node.stop()
+        gc.unfreeze()
     return STOPPED_CLEANLY if clean else STOPPED_WITH_LOSSES
+
+
+def _forget_about_what_is_there() -> None:
+    """Take modules and tables out of the collector's sight: they stay as long as the process.
+
+    With ten thousand topics a look at all of them takes a tenth of a second, in which nobody is
+    answered.
+    """
+    gc.collect()
+    gc.freeze()
