@@ -109,17 +109,21 @@ def delivery_ms(port: int, topic: str, count: int) -> list[float]:
 
 
 def _end_of_queue(producer: _Line, topic: str) -> int:
-    """Make the topic and return the offset behind its first message."""
+    """Make the topic if need be, and return the offset behind a message that can be read."""
+    before = _max_offset(producer, topic)
     producer.say(RequestCode.SEND_MESSAGE_V2, send_header(topic, 0), BODY)
     producer.want(ResponseCode.SUCCESS)
     for _ in range(TRIES_MAX):
-        header = GetMaxOffsetRequest(topic=topic, queue_id=0)
-        producer.say(RequestCode.GET_MAX_OFFSET, header)
-        offset = OffsetResponse.decode(producer.want(ResponseCode.SUCCESS).fields).offset
-        if offset:
+        offset = _max_offset(producer, topic)
+        if offset > before:
             return offset
         time.sleep(SETTLE_S)  # Apache answers a send before its queue is built
-    raise NotMeasured(f"{topic} has no messages although a send was accepted")
+    raise NotMeasured(f"{topic} has no new message although a send was accepted")
+
+
+def _max_offset(producer: _Line, topic: str) -> int:
+    producer.say(RequestCode.GET_MAX_OFFSET, GetMaxOffsetRequest(topic=topic, queue_id=0))
+    return OffsetResponse.decode(producer.want(ResponseCode.SUCCESS).fields).offset
 
 
 def _delivered(consumer: _Line, topic: str, offset: int) -> int:
