@@ -122,8 +122,12 @@ def _end_of_queue(producer: _Line, topic: str) -> int:
 
 
 def _max_offset(producer: _Line, topic: str) -> int:
+    """Return where a queue ends; 0 for a topic that is not there yet."""
     producer.say(RequestCode.GET_MAX_OFFSET, GetMaxOffsetRequest(topic=topic, queue_id=0))
-    return OffsetResponse.decode(producer.want(ResponseCode.SUCCESS).fields).offset
+    answer = producer.hear()
+    if answer is None or answer.code != ResponseCode.SUCCESS:
+        return 0
+    return OffsetResponse.decode(answer.fields).offset
 
 
 def _delivered(consumer: _Line, topic: str, offset: int) -> int:
