@@ -173,13 +173,13 @@ class ConsumeQueue:
             StoreDamaged: a queue offset that cannot be.
             QueueBeingSaved: it would begin anew, and a thread has its files in hand.
         """
-        fresh = run
+        fresh, missing = run, 0
         if run.first_queue_offset * UNIT_BYTES != self._bytes.end or self._is_built(run.units):
             part = self.fresh(run)
             if part is None:
                 return 0
             fresh = part
-        missing = self._make_room(fresh.first_queue_offset)
+            missing = self._make_room(fresh.first_queue_offset)
         if self._changed is not None and not self._bytes.is_pending:
             self._changed(self)
         if missing:

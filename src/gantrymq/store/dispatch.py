@@ -14,7 +14,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.kernel import Stop, kernel
-from gantrymq.model.names import is_path_safe
 from gantrymq.store.errors import StoreDamaged
 
 if TYPE_CHECKING:
@@ -94,14 +93,17 @@ class Dispatcher:
         Raises:
             OSError: the disk refuses; taking the same once more does what is missing.
         """
+        queue_of = self._queues.queue_of
         for run in found.runs:
-            topic = run.topic.decode(errors="replace")
-            if is_path_safe(topic):  # anything else can be no directory, and nobody asks for it
-                self._queues.queue(topic, run.queue_id).append(run)
+            queue = queue_of(run.topic, run.queue_id)
+            if queue is not None:
+                queue.append(run)
         if self._index is not None and found.keys:
             self._index.insert(found.keys)
         # Not before all of it is in: the checkpoint takes this for what queues and index know.
+        last, arrived = self.last_store_timestamp, self._arrived
         for run in found.runs:
-            self.last_store_timestamp = max(self.last_store_timestamp, run.last_store_timestamp)
+            last = max(last, run.last_store_timestamp)
+        self.last_store_timestamp = last
         for run in found.runs:
-            self._arrived(run)
+            arrived(run)

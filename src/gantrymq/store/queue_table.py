@@ -71,6 +71,8 @@ class QueueTable:
         self._ext_file_bytes = ext_file_bytes
         self.extending = Extending(read_log)
         self._topics: dict[str, dict[int, ConsumeQueue]] = {}
+        self._by_bytes: dict[tuple[bytes, int], ConsumeQueue] = {}
+        """The same by what stands in records, as far as dispatch has asked for it."""
         self._extensions: dict[ConsumeQueue, ConsumeQueueExt] = {}
         self._changed: set[ConsumeQueue] = set()
         self._unsynced: set[ConsumeQueue] = set()
@@ -113,6 +115,19 @@ class QueueTable:
             return self._topics[topic][queue_id]
         except KeyError:
             return self._add(check_path_safe(topic), queue_id)
+
+    def queue_of(self, topic: bytes, queue_id: int) -> ConsumeQueue | None:
+        """Return the queue of a record; None if its topic can be no directory.
+
+        Nobody can ask for messages of such a topic.
+        """
+        queue = self._by_bytes.get((topic, queue_id))
+        if queue is None:
+            name = topic.decode(errors="replace")
+            if not is_path_safe(name):
+                return None
+            queue = self._by_bytes[topic, queue_id] = self.queue(name, queue_id)
+        return queue
 
     def extension(self, queue: ConsumeQueue) -> ConsumeQueueExt | None:
         """Return the extension of a queue, or None without enableConsumeQueueExt."""
@@ -208,6 +223,7 @@ class QueueTable:
             is_queue = False
         if not is_queue:
             del self._topics[queue.topic][queue.queue_id]
+            self._by_bytes.clear()
             self._extensions.pop(queue, None)
         elif extension := self._extensions.get(queue):
             extension.load(after_crash=after_crash)
@@ -289,6 +305,7 @@ class QueueTable:
         anew; what that has to write goes behind the removal.
         """
         paths: list[Path] = []
+        self._by_bytes.clear()
         for queue in self._topics.pop(topic, {}).values():
             paths += queue.delete()
             queue.forget()
