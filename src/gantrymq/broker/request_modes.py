@@ -9,8 +9,6 @@ The table is owned by one task (the event loop); `assign` and `assign_for_pop` k
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from hashlib import md5
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import msgspec
@@ -19,6 +17,7 @@ from gantrymq.broker.saved_state import SavedState, read_file
 from gantrymq.errors import InvalidValue, shown
 from gantrymq.limits import REQUEST_MODES_MAX
 from gantrymq.model.queue import MessageQueue, QueueId
+from gantrymq.model.sharing import averagely, by_circle, by_consistent_hash, java_order
 from gantrymq.wire.bodies.assignment import (
     REQUEST_MODE_TABLE,
     RequestModeSetting,
@@ -26,10 +25,8 @@ from gantrymq.wire.bodies.assignment import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
-_VIRTUAL_NODES: Final = 10
-"""Points of each member on the ring of the consistent hash."""
 _ANY_QUEUE: Final = QueueId(-1)
 
 
@@ -124,8 +121,8 @@ def assign(
         raise InvalidValue(
             f"there is no strategy {shown(strategy)!r}: give one of {', '.join(_STRATEGIES)}"
         )
-    ordered, members = sorted(queues), sorted(client_ids, key=_java_order)
-    return share(client_id, ordered, members) if client_id in members else []
+    ordered, members = sorted(queues), sorted(client_ids, key=java_order)
+    return share(client_id, members, ordered) if client_id in members else []
 
 
 def assign_for_pop(
@@ -142,7 +139,7 @@ def assign_for_pop(
     Raises:
         InvalidValue: there is no such strategy.
     """
-    ordered, members = sorted(queues), sorted(client_ids, key=_java_order)
+    ordered, members = sorted(queues), sorted(client_ids, key=java_order)
     if shared_with <= 0 or shared_with >= len(members) - 1:
         return [msgspec.structs.replace(queue, queue_id=_ANY_QUEUE) for queue in ordered]
     if client_id not in members or not ordered:
@@ -154,59 +151,9 @@ def assign_for_pop(
     return [queue for sharer in sharers for queue in assign(strategy, sharer, ordered, members)]
 
 
-def _java_order(text: str) -> bytes:
-    """Order texts as Java does, by their UTF-16 units."""
-    return text.encode("utf-16-be", "surrogatepass")
-
-
-def _averagely(
-    client_id: str, queues: Sequence[MessageQueue], members: Sequence[str]
-) -> list[MessageQueue]:
-    """Give each member neighbouring queues, the first ones one more where it does not come out."""
-    place = members.index(client_id)
-    size, rest = divmod(len(queues), len(members))
-    if place < rest:
-        start, size = place * (size + 1), size + 1
-    else:
-        start = place * size + rest
-    return list(queues[start : start + size])
-
-
-def _by_circle(
-    client_id: str, queues: Sequence[MessageQueue], members: Sequence[str]
-) -> list[MessageQueue]:
-    """Deal the queues out one by one."""
-    return list(queues[members.index(client_id) :: len(members)])
-
-
-def _by_consistent_hash(
-    client_id: str, queues: Sequence[MessageQueue], members: Sequence[str]
-) -> list[MessageQueue]:
-    """Give each queue to the next member on a ring, so that few move when one comes or goes."""
-    points: dict[int, str] = {}
-    for member in dict.fromkeys(members):
-        copies = _VIRTUAL_NODES * members.count(member)
-        points.update((_ring_hash(f"{member}-{copy}"), member) for copy in range(copies))
-    ring = sorted(points)
-
-    def owner(queue: MessageQueue) -> str:
-        text = (
-            f"MessageQueue [topic={queue.topic}, brokerName={queue.broker_name}, "
-            f"queueId={queue.queue_id}]"
-        )
-        return points[ring[bisect_left(ring, _ring_hash(text)) % len(ring)]]
-
-    return [queue for queue in queues if owner(queue) == client_id]
-
-
-def _ring_hash(key: str) -> int:
-    """Return the place of a text on the ring: not a secret, and Java's choice."""
-    return int.from_bytes(md5(key.encode(errors="replace"), usedforsecurity=False).digest()[:4])
-
-
 _STRATEGIES: Final = {
-    "AVG": _averagely,
-    "AVG_BY_CIRCLE": _by_circle,
-    "CONSISTENT_HASH": _by_consistent_hash,
+    "AVG": averagely,
+    "AVG_BY_CIRCLE": by_circle,
+    "CONSISTENT_HASH": by_consistent_hash,
 }
 """Under the names that clients send."""

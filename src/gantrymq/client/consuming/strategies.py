@@ -14,20 +14,23 @@ A strategy of one's own is any function of the same shape in a `Strategy`.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from hashlib import md5
+from functools import partial
 from typing import Final, TypeAlias
 
 from gantrymq.errors import InvalidValue
 from gantrymq.model.queue import MessageQueue
+from gantrymq.model.sharing import (
+    VIRTUAL_NODES,
+    averagely,
+    by_circle,
+    by_consistent_hash,
+    java_order,
+)
 
 Share: TypeAlias = Callable[[str, Sequence[str], Sequence[MessageQueue]], list[MessageQueue]]
 """(client id, sorted members that include it, sorted queues) to the queues of that client."""
-
-VIRTUAL_NODES: Final = 10
-"""Points of each member on the ring of the consistent hash; all members must have as many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,31 +49,9 @@ class Strategy:
         return self.share(client_id, sorted(members, key=java_order), sorted(queues))
 
 
-def java_order(text: str) -> bytes:
-    """Order texts as Java does, by their UTF-16 units."""
-    return text.encode("utf-16-be", "surrogatepass")
-
-
-def _average(
-    client_id: str, members: Sequence[str], queues: Sequence[MessageQueue]
-) -> list[MessageQueue]:
-    """Give each member neighbours; the first ones get one more where it does not come out."""
-    place = members.index(client_id)
-    size, rest = divmod(len(queues), len(members))
-    start = place * size + min(place, rest)
-    return list(queues[start : start + size + (place < rest)])
-
-
-def _circle(
-    client_id: str, members: Sequence[str], queues: Sequence[MessageQueue]
-) -> list[MessageQueue]:
-    """Deal the queues out one by one."""
-    return list(queues[members.index(client_id) :: len(members)])
-
-
-average: Final = Strategy("AVG", _average)
+average: Final = Strategy("AVG", averagely)
 """Neighbouring queues, evenly: the default of every client."""
-circle: Final = Strategy("AVG_BY_CIRCLE", _circle)
+circle: Final = Strategy("AVG_BY_CIRCLE", by_circle)
 """Queues dealt out one by one."""
 
 
@@ -83,31 +64,7 @@ def consistent_hash(virtual_nodes: int = VIRTUAL_NODES) -> Strategy:
     if virtual_nodes < 1:
         raise InvalidValue(f"{virtual_nodes} points for each member: give at least 1")
 
-    def share(
-        client_id: str, members: Sequence[str], queues: Sequence[MessageQueue]
-    ) -> list[MessageQueue]:
-        points: dict[int, str] = {}
-        for member in members:
-            points.update(
-                (_ring_place(f"{member}-{copy}"), member) for copy in range(virtual_nodes)
-            )
-        ring = sorted(points)
-
-        def owner(queue: MessageQueue) -> str:
-            place = _ring_place(
-                f"MessageQueue [topic={queue.topic}, brokerName={queue.broker_name}, "
-                f"queueId={queue.queue_id}]"
-            )
-            return points[ring[bisect_left(ring, place) % len(ring)]]
-
-        return [queue for queue in queues if owner(queue) == client_id]
-
-    return Strategy("CONSISTENT_HASH", share)
-
-
-def _ring_place(key: str) -> int:
-    """Return the place of a text on the ring: not a secret, and Java's choice."""
-    return int.from_bytes(md5(key.encode(errors="replace"), usedforsecurity=False).digest()[:4])
+    return Strategy("CONSISTENT_HASH", partial(by_consistent_hash, virtual_nodes=virtual_nodes))
 
 
 def machine_room(rooms: Collection[str]) -> Strategy:
