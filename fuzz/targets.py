@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import asdict
 
+from fuzz.lanes import known_pulls
 from fuzz.twins import DisagreementError, Outcome, agree, outcome, twins
 from gantrymq.kernel import kernel
 from gantrymq.kernel.values import (
@@ -76,6 +77,7 @@ def frame(data: bytes) -> str:
         kinds.append(type(request).__name__)
         if isinstance(request, SendRequest):
             topics.add(request.topic.encode())
+    kinds.append(known_pulls(data, split.value[0] if split.value else []))
     whole = _parsed(data, len(data) + 1)
     if whole != _parsed(data, max(1, len(data) // 3)):
         raise DisagreementError("frames differ when they come in pieces")
@@ -138,7 +140,11 @@ def _stored(kernel: Kernel, data: bytes, topics: list[bytes]) -> tuple[SendRun, 
     log = bytearray(LOG_BYTES)
     run = lane.append(data, 0, len(data), log, 0, LOG_BYTES, 1 << 20, HOST, NOW_MS)
     offsets = [lane.next_offsets(topic) for topic in topics]
-    return run, (bytes(log[: run.log_position]), lane.take_counts(), offsets)
+    stored = bytes(log[: run.log_position]), lane.take_counts(), offsets
+    # The same bytes as parts of a turn, wherever they are cut.
+    parts = [(0, len(data) // 2, HOST), (len(data) // 2, len(data), HOST), (0, len(data), HOST)]
+    turn = lane.append_each(data, parts, log, 0, LOG_BYTES, 1 << 20, NOW_MS)
+    return run, (*stored, turn, bytes(log[: turn.log_position]))
 
 
 def header(data: bytes) -> str:
@@ -183,7 +189,10 @@ def record(data: bytes) -> str:
     for each in outcome(lambda: decode_records(data)).value or []:
         kinds.append(_typed_record(each))
     hashes = [struct.unpack_from(">i", data, 16)[0]] if end >= UNIT_BYTES else []
-    twins("match_tags", lambda k: k.match_tags(data, 0, end, hashes, 100))
+    twins(
+        "gather_records",
+        lambda k: k.gather_records(data, 0, end, data, 0, end, 0, hashes, 100, 1 << 20),
+    )
     return " ".join(kinds)
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gantrymq.errors import InvalidValue, shown
 from gantrymq.limits import ATTRIBUTE_CHARACTERS_MAX
+from gantrymq.model.group import OffsetBeyondEnd
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,6 +86,7 @@ TOPIC_ATTRIBUTES: Final[Mapping[str, Attribute]] = {
 }
 GROUP_ATTRIBUTES: Final[Mapping[str, Attribute]] = {
     "priority.factor": Attribute(least=0, most=100),
+    "offset.beyond.end": Attribute(values=frozenset(one.name for one in OffsetBeyondEnd)),
     "lite.bind.topic": Attribute(),
     "lite.sub.model": Attribute(values=frozenset({"Shared", "Exclusive"})),
     "lite.sub.reset.offset.exclusive": Attribute(values=_BOOLEAN),

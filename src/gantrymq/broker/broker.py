@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from random import Random
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from gantrymq.broker.admin.admin import admin_handlers
 from gantrymq.broker.admin.configuration import LiveChanges
@@ -19,11 +19,13 @@ from gantrymq.broker.admin.parts import AdminParts
 from gantrymq.broker.admin.refused import REFUSED
 from gantrymq.broker.aging import Ages
 from gantrymq.broker.client_requests import ClientRequests
-from gantrymq.broker.config_saving import ConfigSaver, SaveFailed
+from gantrymq.broker.config_saving import ConfigSaver
 from gantrymq.broker.counting import Counting
 from gantrymq.broker.delay import DelayDelivery
 from gantrymq.broker.general_requests import GeneralRequests
 from gantrymq.broker.hold import HeldPulls
+from gantrymq.broker.journal.journal import Journal
+from gantrymq.broker.known_pulls import KnownPulls
 from gantrymq.broker.lanes import Lanes
 from gantrymq.broker.notices import Notices
 from gantrymq.broker.pop.joined import TimedParts, TimersAndPops
@@ -50,48 +52,27 @@ from gantrymq.wire.codes import RequestCode
 from gantrymq.wire.hosts import decode_host
 
 if TYPE_CHECKING:
-    from asyncio import Future
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from gantrymq.broker.admin.configuration import Changed
     from gantrymq.broker.admin.parts import RouteOf
     from gantrymq.broker.hooks import SendHook
     from gantrymq.broker.settings import BrokerSettings
     from gantrymq.broker.subscriptions import Mismatch
-    from gantrymq.clock import Clock
+    from gantrymq.broker.surroundings import Surroundings
     from gantrymq.kernel import QueueRun
     from gantrymq.model.topic import TopicConfig
-    from gantrymq.store.files import Files
     from gantrymq.store.recovery import RecoveryReport
     from gantrymq.store.settings import StoreSettings
-    from gantrymq.store.worker import Worker, Workers
-    from gantrymq.wire.peer import Answer, Handler
+    from gantrymq.wire.peer import Handler
 
 log = logging.getLogger(__name__)
 
 CLIENT_SCAN_S: Final = 10.0
 SAMPLE_S: Final = 1.0
+KNOWN_PULLS_S: Final = 5.0
 FILTER_CLEAN_S: Final = 60.0
 WALL_CLOCK_S: Final = 1.0
-
-
-class Loop(NamedTuple):
-    """What a broker needs of an event loop."""
-
-    soon: Callable[[Callable[[], None]], object]
-    new_future: Callable[[], Future[Answer]]
-
-
-class Surroundings(NamedTuple):
-    """What a broker stands on; a test has its own."""
-
-    files: Files
-    clock: Clock
-    workers: Workers
-    config_worker: Worker
-    loop: Loop
-    memory_bytes: int
-    pid: int
 
 
 class Broker:
@@ -121,11 +102,12 @@ class Broker:
         self.schedule = Schedule(wake)
         self.held = HeldPulls(clock, loop.soon)
         self.tables = make_tables(
-            settings,
+            self.settings,
             clock,
             len(store_settings.schedule.delays_ms),
             topic_changed=self._topic_changed,
             topic_removed=self._topic_removed,
+            group_changed=self._group_changed,
             mismatch_changed=self._mismatch_changed,
         )
         self.store = MessageStore(
@@ -149,12 +131,11 @@ class Broker:
             store_settings.paths.config,
             around.config_worker,
             clock,
-            _save_failed,
         )
         self.counting = Counting(
             BrokerStatistics(clock, settings.cluster),
             self.store.statistics,
-            self.store.take_counts,
+            self.store.offsets.take_counts,
         )
         self.delay = DelayDelivery(
             self.store,
@@ -162,6 +143,9 @@ class Broker:
             store_settings.schedule.delays_ms,
             clock,
             self._delay_moved,
+        )
+        self.journal = Journal(
+            self.store, self.tables, self.schedule, clock, store_host, is_on=settings.has_journal
         )
         self.timing = Timing(self.settings, clock)
         self._timers: StoreTimers | None = None
@@ -228,6 +212,7 @@ class Broker:
             storing,
             sending,
             pulling,
+            self._make_known(pulling),
             self.router,
             settings,
             Ages(settings, self.store.page_cache, self.counting, clock),
@@ -244,10 +229,22 @@ class Broker:
             tables.offsets,
             selections,
             self.held,
+            self.tables.guard,
             self.counting,
             self.settings,
             is_slave=lambda: self.is_slave,
             new_future=self._around.loop.new_future,
+        )
+
+    def _make_known(self, pulling: Pulling) -> KnownPulls:
+        return KnownPulls(
+            self.store,
+            pulling,
+            self.tables,
+            self.counting,
+            self.settings,
+            self._around.clock,
+            is_slave=lambda: self.is_slave,
         )
 
     def _admin_handlers(
@@ -267,6 +264,7 @@ class Broker:
             is_slave=lambda: self.is_slave,
             new_future=self._around.loop.new_future,
             route=self._route,
+            journal=self.journal,
         )
         return admin_handlers(
             parts,
@@ -352,6 +350,10 @@ class Broker:
         """
         self.store_settings = store_settings
         now = self._around.clock.monotonic()
+        self.journal.become_master()
+        self.tables.guard.promoted(self.store.queues.ends())
+        restore_topics(self.tables.topics, self.store)
+        self._lanes.set_all(self.tables.topics.all().values())
         self.timed.become_master(now)
         for entry in (self._delay_entry, self._transactions_entry):
             self.schedule.poke(entry, now)
@@ -369,7 +371,10 @@ class Broker:
         report = self.store.open(self._around.pid, progress)
         now = self._around.clock.monotonic()
         try:
-            self._load(was_clean=report.clean)
+            is_whole = self._load()
+            self.journal.open(self.saver, now)
+            if not report.clean or not is_whole:
+                restore_topics(self.tables.topics, self.store)
             self.timed.open(self.saver, now)
         except BaseException:
             self.store.close()
@@ -380,13 +385,11 @@ class Broker:
         self._plan(now, self._timers)
         return report
 
-    def _load(self, *, was_clean: bool) -> None:
-        """Read the tables, and mend what a kill left undone."""
-        schedule = self.store_settings.schedule
-        is_whole = self.tables.load(self.saver, self.settings.now, schedule.flush_interval_ms)
+    def _load(self) -> bool:
+        """Read the tables; tell whether the topics are not older than the messages."""
         self.saver.add(self.live_changes)
-        if not was_clean or not is_whole:
-            restore_topics(self.tables.topics, self.store)
+        interval_ms = self.store_settings.schedule.flush_interval_ms
+        return self.tables.load(self.saver, self.settings.now, interval_ms)
 
     def _plan(self, now: float, timers: StoreTimers) -> None:
         plan = self.schedule
@@ -402,6 +405,7 @@ class Broker:
         plan.every("queue locks", CLIENT_SCAN_S, self.tables.locks.expire, now)
         plan.every("old filters", FILTER_CLEAN_S, self._clean_filters, now)
         plan.every("statistics", SAMPLE_S, self.counting.sample, now)
+        plan.every("known pulls", KNOWN_PULLS_S, self.service.known.tick, now)
 
     def tick(self, now: float) -> float | None:
         """Do what is due; return when to be called again."""
@@ -424,10 +428,11 @@ class Broker:
             return None
         return self.tables.filters.bits_for(topic, properties)
 
-    def _arrived(self, run: QueueRun) -> None:
-        self.held.arrived(run)
-        self.delay.arrived(run)
-        self.timed.arrived(run)
+    def _arrived(self, runs: Sequence[QueueRun]) -> None:
+        self.held.arrived(runs)
+        self.delay.arrived(runs)
+        self.timed.arrived(runs)
+        self.journal.arrived(runs)
 
     def _tick_delay(self, now: float) -> float | None:
         if self.is_slave:
@@ -459,13 +464,14 @@ class Broker:
         self.tables.groups.auto_create = changed.broker.creates_groups
         if changed.broker.offsets_interval_ms != before.offsets_interval_ms:
             self.saver.change_interval(self.tables.offsets, changed.broker.offsets_interval_ms)
-        if changed.broker.permission != before.permission:
+        if changed.broker.shown_permission != before.shown_permission:
             self._lanes.set_all(self.tables.topics.all().values())
             self.tables.topics.touch()
             self._routes_changed()
 
     def _topic_changed(self, topic: TopicConfig) -> None:
         if self._is_open:
+            self.journal.topic_changed(topic.name)
             self._lanes.set(topic)
             # Who must be sure waits for `saver.save`; of those that sends make many come together.
             self.schedule.poke(self._saving_entry, self.saver.soon(self.tables.topics))
@@ -473,9 +479,14 @@ class Broker:
 
     def _topic_removed(self, name: str) -> None:
         if self._is_open:
+            self.journal.topic_changed(name)
             self.store.close_topic(name)
             self.saver.save(self.tables.topics, lambda _error: None)
             self._routes_changed()
+
+    def _group_changed(self, name: str) -> None:
+        if self._is_open:
+            self.journal.group_changed(name)
 
     def _mismatch_changed(self, mismatch: Mismatch) -> None:
         if len(mismatch.variants) > 1:
@@ -485,7 +496,3 @@ class Broker:
                 mismatch.group,
                 mismatch.in_words(),
             )
-
-
-def _save_failed(failure: SaveFailed) -> None:
-    log.error("%s could not be saved and is tried again: %s", failure.file_name, failure.error)

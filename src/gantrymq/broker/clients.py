@@ -66,6 +66,8 @@ class Clients:
         self._by_client: dict[str, dict[int, Connection]] = {}
         self._by_topic: dict[str, set[str]] = {}
         self._turn = 0
+        self.subscription_changes = 0
+        """Goes up whenever what some group takes may be another than before."""
 
     # -- asking ---------------------------------------------------------------------------------
 
@@ -229,6 +231,7 @@ class Clients:
         if member.fingerprint is not None and said == before:
             return False
         member.subscriptions = said
+        self.subscription_changes += 1
         self._watch.note(state.name, member.peer.number, member.client_id, said.values())
         changed = False
         for topic, subscription in said.items():
@@ -310,6 +313,7 @@ class Clients:
         del connection.consumer_groups[group]
         state = self._consumers[group]
         member = state.members.pop(connection.peer.number)
+        self.subscription_changes += 1
         self._watch.forget(group, connection.peer.number)
         topics_changed = self._unsubscribe(state, member.subscriptions, member.subscriptions.keys())
         if not state.members:

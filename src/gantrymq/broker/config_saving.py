@@ -12,6 +12,7 @@ Owned by one task; `tick` is called by the broker's loop, as that of the store's
 from __future__ import annotations
 
 import logging
+import re
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -35,6 +36,9 @@ SOON_S: Final = 0.1
 """Between the beginnings of two saves of changes that nobody waits for."""
 WAITING_MAX: Final = 10_000
 """Callers that wait for the save of one table."""
+_STAMP: Final = re.compile(rb',"gantrymqJournal":([0-9]{1,19})\}$')
+"""How the file of a table ends that says how much of the journal is in it. Apache's broker passes
+over the name, and what it writes is without: then its word counts, and not the journal's."""
 
 
 class SaveFailed(NamedTuple):
@@ -55,6 +59,8 @@ class _Entry:
     """When the last save began."""
     is_wanted: bool = False
     """Whether another one is to follow soon."""
+    journal_position: int | None = 0
+    """How much of the journal the file has; None if it does not say so."""
     waiting: list[tuple[int, Callable[[Exception | None], None]]] = field(default_factory=list)
     """Who wants to know when the table is saved up to which change."""
 
@@ -68,14 +74,16 @@ class ConfigSaver:
         directory: Path,
         worker: Worker,
         clock: Clock,
-        failed: Callable[[SaveFailed], None],
+        failed: Callable[[SaveFailed], None] | None = None,
     ) -> None:
         self._files = files
         self._directory = directory
         self._worker = worker
         self._clock = clock
-        self._failed = failed
+        self._failed = failed or _log_failed
         self._entries: dict[str, _Entry] = {}
+        self.journal: Callable[[], int | None] = lambda: None
+        """Returns how much of the journal is in the tables now; None: nothing is said of it."""
 
     def add(self, state: SavedState, interval_ms: int = DEFAULT_INTERVAL_MS) -> str | None:
         """Load a table from its file, if there is one, and keep it saved from now on.
@@ -87,10 +95,12 @@ class ConfigSaver:
             StoreDamaged: there is a file, and neither it nor its backup can be understood.
         """
         path = self._directory / state.file_name
-        loaded = config_files.load(self._files, path, state.load)
+        loaded = config_files.load(self._files, path, partial(_load, state))
         interval_s = interval_ms / 1000
         due = self._clock.monotonic() + interval_s
-        self._entries[state.file_name] = _Entry(state, path, interval_s, due)
+        entry = self._entries[state.file_name] = _Entry(state, path, interval_s, due)
+        if loaded is not None:
+            entry.journal_position = loaded.value
         if loaded is None or loaded.trouble is None:
             return None
         log.warning("%s; its backup was read, which is older", loaded.trouble)
@@ -104,6 +114,32 @@ class ConfigSaver:
         entry = self._entries[state.file_name]
         entry.interval_s = interval_ms / 1000
         entry.due = min(entry.due, self._clock.monotonic() + entry.interval_s)
+
+    def journal_position(self, state: SavedState) -> int | None:
+        """Return how much of the journal a table's file had; None if it did not say, 0 without."""
+        return self._entries[state.file_name].journal_position
+
+    def freshen(self, behind_max: int) -> None:
+        """Have files written anew that know too little of the journal, changed or not.
+
+        Otherwise a start would read all of it for the sake of a table that hardly ever changes.
+        """
+        position = self.journal()
+        for entry in self._entries.values():
+            if position is None or not entry.state.is_journaled or entry.state.is_dirty:
+                continue
+            if position - (entry.journal_position or 0) > behind_max:
+                entry.state.want_saved()
+
+    def _picture(self, entry: _Entry) -> tuple[int, Callable[[], bytes]]:
+        """Return which changes a picture of a table has, and what makes bytes of it."""
+        state = entry.state
+        changes, encode = state.changes, state.snapshot()
+        position = self.journal() if state.is_journaled else None
+        if position is None:
+            return changes, encode
+        entry.journal_position = position
+        return changes, lambda: stamped(encode(), position)
 
     def tick(self, now: float) -> float:
         """Begin the saves that are due; return when to be called again."""
@@ -148,7 +184,7 @@ class ConfigSaver:
         for name, entry in self._entries.items():
             if not entry.state.is_dirty:
                 continue
-            changes, encode = entry.state.changes, entry.state.snapshot()
+            changes, encode = self._picture(entry)
             # Jobs run one after the other: one that is under way is done when this one is.
             future = self._worker.begin(partial(self._write, entry.path, encode))
             try:
@@ -167,7 +203,7 @@ class ConfigSaver:
             return
         entry.is_running = True
         entry.begun, entry.is_wanted = self._clock.monotonic(), False
-        changes, encode = entry.state.changes, entry.state.snapshot()
+        changes, encode = self._picture(entry)
 
         def done(_: None) -> None:
             entry.is_running = False
@@ -197,3 +233,21 @@ class ConfigSaver:
                 entry.waiting.append((wanted, done))
             else:
                 done(error)
+
+
+def _log_failed(failure: SaveFailed) -> None:
+    log.error("%s could not be saved and is tried again: %s", failure.file_name, failure.error)
+
+
+def stamped(content: bytes, position: int) -> bytes:
+    """Return a file that says how much of the journal is in it."""
+    if not content.endswith(b"}") or content == b"{}":
+        return content
+    return content[:-1] + b',"gantrymqJournal":%d}' % position
+
+
+def _load(state: SavedState, content: bytes) -> int | None:
+    """Let a table take a file over; return how much of the journal that has."""
+    state.load(content)
+    said = _STAMP.search(content)
+    return None if said is None else int(said[1])

@@ -29,7 +29,7 @@ from gantrymq.wire.bodies import offsets as bodies
 from gantrymq.wire.bodies.topic import DATA_VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from gantrymq.clock import Clock
 
@@ -73,6 +73,7 @@ class ConsumerOffsets(SavedState):
     """The offsets of all groups of one broker."""
 
     file_name: ClassVar[str] = "consumerOffset.json"
+    is_journaled: ClassVar[bool] = True
 
     def __init__(self, clock: Clock, *, moved_back: Callable[[MovedBack], None] = _ignore) -> None:
         super().__init__()
@@ -209,6 +210,11 @@ class ConsumerOffsets(SavedState):
         self._committed.put(topic, group, queue_id, offset)
         self._bump()
 
+    @property
+    def awaits_reset(self) -> bool:
+        """Tell whether any group has a reset waiting."""
+        return bool(self._resets)
+
     def pending_reset(self, group: str, topic: str, queue_id: int) -> int | None:
         """Return where the group was sent, once; None if it was not, or knows already."""
         return self._resets.take(topic, group, queue_id) if self._resets else None
@@ -233,6 +239,37 @@ class ConsumerOffsets(SavedState):
     def clear_pulls(self, group: str, topic: str) -> None:
         """Forget how far a group has pulled: its members have left."""
         self._pulled.remove(topic, group)
+
+    # -- the journal ------------------------------------------------------------------------------
+
+    def watch_changes(self) -> None:
+        """Note from now on which committed offsets change."""
+        self._committed.watch()
+
+    def take_changes(self) -> dict[str, dict[int, int] | None]:
+        """Return what has changed by `topic@group`; see `OffsetTable.take_changes`."""
+        return self._committed.take_changes()
+
+    def mark_changed(self, keys: Iterable[str]) -> None:
+        """Return these keys with the next changes, too."""
+        self._committed.mark_changed(keys)
+
+    def apply_changes(self, changes: Mapping[str, Mapping[int, int] | None]) -> None:
+        """Take over what a journal says; None is a key that is gone.
+
+        Raises:
+            InvalidValue: as in `commit`.
+        """
+        for key, queues in changes.items():
+            topic, _, group = key.partition("@")
+            if not topic or not group:
+                raise InvalidValue(f"{key!r} is not topic@group")
+            if queues is None:
+                self._committed.remove(topic, group)
+            for queue_id, offset in (queues or {}).items():
+                self._committed.put(topic, group, queue_id, offset)
+        if changes:
+            self._bump()
 
     def _bump(self) -> None:
         self._version = self._version.next(self._clock.now_ms())

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gantrymq.store.broker_statistics import BrokerStatistics
-    from gantrymq.store.get import Found
     from gantrymq.store.put import NewMessage, Stored
     from gantrymq.store.statistics import StoreStatistics
 
@@ -34,6 +33,8 @@ class Counting:
         """Times that members of a group were found to subscribe differently."""
         self.old_requests = 0
         """Requests that were refused for their age."""
+        self.forwarded: Callable[[], int] = lambda: 0
+        """Returns how many requests were passed on to another master."""
 
     def stored(self, stored: Stored, messages: Sequence[NewMessage]) -> None:
         """Count messages that policy has put; the store has counted them for itself."""
@@ -41,15 +42,15 @@ class Counting:
         topic, queue_id = messages[0].topic, messages[0].queue_id
         self.broker.put(topic, queue_id, stored.messages, size)
 
-    def pulled(self, group: str, topic: str, queue_id: int, found: Found) -> None:
+    def pulled(self, group: str, topic: str, queue_id: int, messages: int, size: int) -> None:
         """Count one read; told to the statistics with the next sample."""
         key = group, topic, queue_id
         count = self._pulls.get(key)
         if count is None:
             count = self._pulls[key] = [0, 0, 0, 0]
-        count[0 if found.records else 1] += 1
-        count[2] += found.messages
-        count[3] += found.record_bytes
+        count[0 if messages else 1] += 1
+        count[2] += messages
+        count[3] += size
 
     def collect(self) -> None:
         """Take in what the lane counted and what was pulled since the last time."""

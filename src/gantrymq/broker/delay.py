@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from gantrymq.store.get import Found
     from gantrymq.store.message_store import MessageStore
     from gantrymq.store.put import NewMessage
+    from gantrymq.store.questions import Questions
 
 log = logging.getLogger(__name__)
 
@@ -108,30 +109,39 @@ class DelayDelivery:
         self._wake = wake
         self._delivered_to = delivered_to
         self._levels = [_Level(number) for number in range(1, len(delays_ms) + 1)]
+        self._is_ticking = False
 
-    def arrived(self, run: QueueRun) -> None:
+    def arrived(self, runs: Sequence[QueueRun]) -> None:
         """Notice a message in an empty level's queue; called by dispatch."""
-        if run.topic == _SCHEDULE and run.queue_id < len(self._levels):
-            level = self._levels[run.queue_id]
-            if level.due_ms is None:
-                level.due_ms = 0
-                self._wake()
+        for run in runs:
+            if run[0] == _SCHEDULE and run.queue_id < len(self._levels):
+                level = self._levels[run.queue_id]
+                if level.due_ms is None:
+                    level.due_ms = 0
+                    self._wake()
 
     def tick(self) -> int | None:
         """Deliver what is due; return the wall-clock time of the next call, or None."""
         now_ms = self._clock.now_ms()
-        for level, delay_ms in zip(self._levels, self._delays_ms, strict=True):
-            due_ms = level.due_ms
-            if due_ms is None or level.busy:
-                continue
-            # One that is further off than its level allows: the clock was set back.
-            if not now_ms < due_ms <= now_ms + max(delay_ms, RETRY_MS):
-                self._look(level, now_ms)
+        self._is_ticking = True
+        try:
+            for level, delay_ms in zip(self._levels, self._delays_ms, strict=True):
+                due_ms = level.due_ms
+                if due_ms is None or level.busy:
+                    continue
+                # One that is further off than its level allows: the clock was set back.
+                if not now_ms < due_ms <= now_ms + max(delay_ms, RETRY_MS):
+                    self._look(level, now_ms)
+        finally:
+            self._is_ticking = False
         dues = [one.due_ms for one in self._levels if one.due_ms is not None and not one.busy]
         return min(dues, default=None)
 
     def _look(self, level: _Level, now_ms: int) -> None:
-        """See how many messages at the front of a level are due, and begin to deliver them."""
+        """See how many messages at the front of a level are due, and begin to deliver them.
+
+        Entries that are not in memory are brought by the store's thread meanwhile.
+        """
         queue = self._store.queues.find(SCHEDULE_TOPIC, level.queue_id)
         offset = self._progress.find(level.number)
         if queue is None or offset >= queue.max_offset:
@@ -142,29 +152,56 @@ class DelayDelivery:
         if offset < queue.min_offset:
             offset = queue.min_offset
             self._progress.set(level.number, offset)
-        units = queue.read(offset, UNITS_A_LOOK)
-        if not units:
+        level.busy = True
+        self._store.reads.questions.begin(
+            lambda store: self._times(store, level, offset, now_ms),
+            lambda times: self._seen(level, offset, times),
+            lambda error: self._pause(level, f"reading its entries from {offset} on: {error}"),
+        )
+
+    def _times(self, store: Questions, level: _Level, offset: int, now_ms: int) -> list[int]:
+        """Return when messages are due, as their entries say, up to the first that is not yet.
+
+        A question: it may be asked several times.
+        """
+        times: list[int] = []
+        units = store.units(SCHEDULE_TOPIC, level.queue_id, offset, UNITS_A_LOOK)
+        for place, unit in enumerate(units_of(units), offset):
+            said_ms = self._said(store, level, place, unit.tags_code, now_ms)
+            times.append(said_ms)
+            is_doubted = place < level.seen_until and level.seen_due_ms <= now_ms
+            if said_ms > now_ms and not is_doubted:
+                break
+        return times
+
+    def _seen(self, level: _Level, offset: int, times: Sequence[int]) -> None:
+        """Go on when it is known what the entries from an offset on say."""
+        level.busy = False
+        queue = self._store.queues.find(SCHEDULE_TOPIC, level.queue_id)
+        if queue is None or not times:
             self._pause(level, f"the entry of offset {offset} cannot be read")
             return
-        due = 0
-        for place, unit in enumerate(units_of(units), offset):
-            said_ms = self._said(level, place, unit.tags_code, now_ms)
+        now_ms, due = self._clock.now_ms(), 0
+        for place, said_ms in enumerate(times, offset):
             level.due_ms = self._due(level, place, said_ms, now_ms, queue.max_offset)
             if level.due_ms > now_ms:
                 break
             due += 1
         if due:
             self._deliver(level, offset, due)
+        elif not self._is_ticking:
+            self._wake()
 
-    def _said(self, level: _Level, offset: int, tags_code: int, now_ms: int) -> int:
+    def _said(
+        self, store: Questions, level: _Level, offset: int, tags_code: int, now_ms: int
+    ) -> int:
         """Return when an entry says that its message is due, here or in the queue's extension."""
         if tags_code > EXT_ADDRESS_MAX:
             return tags_code
-        read = self._store.queues.read_extension(SCHEDULE_TOPIC, level.queue_id)
-        more = None if read is None else read(tags_code)
+        more = store.extension(SCHEDULE_TOPIC, level.queue_id, tags_code)
         if more is not None:
             return more.tags_code
-        stored_ms = self._store.reads.stored_at(SCHEDULE_TOPIC, level.queue_id, offset)
+        stored_ms = store.stored_at(SCHEDULE_TOPIC, level.queue_id, offset)
         return now_ms if stored_ms is None else stored_ms + self._delays_ms[level.number - 1]
 
     def _due(self, level: _Level, offset: int, said_ms: int, now_ms: int, end: int) -> int:

@@ -29,6 +29,7 @@ class DelayProgress(SavedState):
     """The next offset to deliver, by level."""
 
     file_name: ClassVar[str] = "delayOffset.json"
+    is_journaled: ClassVar[bool] = True
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()

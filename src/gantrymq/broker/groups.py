@@ -5,6 +5,7 @@ The rules are those of Apache's `SubscriptionGroupManager`. Owned by one task (t
 
 from __future__ import annotations
 
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -17,7 +18,8 @@ from gantrymq.limits import GROUPS_MAX
 from gantrymq.model import names
 from gantrymq.model.group import SubscriptionGroup
 from gantrymq.model.offsets import DataVersion
-from gantrymq.wire.bodies.group import GROUP_TABLE, GroupTable
+from gantrymq.wire.bodies.encoded_groups import EncodedGroups
+from gantrymq.wire.bodies.group import GroupTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -36,6 +38,7 @@ class Groups(SavedState):
     """The consumer groups of one broker."""
 
     file_name: ClassVar[str] = "subscriptionGroup.json"
+    is_journaled: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -55,6 +58,7 @@ class Groups(SavedState):
         self._view = MappingProxyType(self._table)
         self._forbidden: dict[str, dict[str, int]] = {}
         self._version = DataVersion(timestamp_ms=clock.now_ms())
+        self.encoded = EncodedGroups()
 
     # -- asking ---------------------------------------------------------------------------------
 
@@ -88,6 +92,11 @@ class Groups(SavedState):
         """Say whether something is forbidden to a group."""
         topics = self._forbidden.get(group)
         return topics is not None and bool(topics.get(topic, 0) >> bit & 1)
+
+    def with_forbidden(self, name: str) -> tuple[SubscriptionGroup, dict[str, int]] | None:
+        """Return a group's settings and what is forbidden to it, by topic; None without any."""
+        group = self._table.get(name)
+        return None if group is None else (group, dict(self._forbidden.get(name, {})))
 
     # -- changing -------------------------------------------------------------------------------
 
@@ -126,6 +135,18 @@ class Groups(SavedState):
         self._table[group.name] = group
         self._bump()
         self._changed(group)
+
+    def put_with_forbidden(self, group: SubscriptionGroup, forbidden: Mapping[str, int]) -> None:
+        """Create a group or change it, with all that is forbidden to it.
+
+        Raises:
+            InvalidValue: as `put`.
+        """
+        if forbidden:
+            self._forbidden[group.name] = dict(forbidden)
+        else:
+            self._forbidden.pop(group.name, None)
+        self.put(group)
 
     def change(self, group: SubscriptionGroup) -> SubscriptionGroup:
         """Create a group or change it as a request says, and return what became of it.
@@ -173,6 +194,7 @@ class Groups(SavedState):
             if not topics:
                 del self._forbidden[group]
         self._bump()
+        self._changed(self._table[group])
 
     def adopt(self, table: GroupTable) -> None:
         """Become what a master's table says, version and all; tells what changed.
@@ -204,9 +226,8 @@ class Groups(SavedState):
     # -- the file -------------------------------------------------------------------------------
 
     def snapshot(self) -> Callable[[], bytes]:
-        """Take a picture; settings are frozen, so that it is one copy of the map."""
-        table = self.table()
-        return lambda: GROUP_TABLE.encode(table)
+        """Take a picture; what has not changed since the last one is encoded already."""
+        return partial(b"".join, self.encoded.pieces(self.table()))
 
     def load(self, content: bytes) -> None:
         """Put the groups of a file over those that exist from the start.

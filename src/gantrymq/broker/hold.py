@@ -24,7 +24,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from gantrymq.clock import Clock
     from gantrymq.kernel import QueueRun
@@ -109,11 +109,17 @@ class HeldPulls:
         self._held += 1
         return held
 
-    def arrived(self, run: QueueRun) -> None:
-        """Wake those that may want what has arrived in a queue; called by dispatch."""
-        waiting = self._by_queue.get((run.topic, run.queue_id))
-        if waiting is None:
+    def arrived(self, runs: Sequence[QueueRun]) -> None:
+        """Wake those that may want what has arrived in queues; called by dispatch."""
+        by_queue = self._by_queue
+        if not by_queue:
             return
+        for run in runs:
+            waiting = by_queue.get(run[:2])
+            if waiting is not None:
+                self._wake(run, waiting)
+
+    def _wake(self, run: QueueRun, waiting: dict[Held, None]) -> None:
         woken: list[Held] = []
         kept: dict[Held, None] = {}
         codes: list[int] | None = None

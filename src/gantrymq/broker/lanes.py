@@ -51,6 +51,7 @@ class Lanes:
     def _may_take(self, topic: TopicConfig) -> bool:
         return bool(
             topic.writable
+            and not self._store.writability.is_slave  # its offsets come with the master's log
             and topic.write_queues > 0  # no queue to write to: a topic that is being drained
             and self._settings.now.permission & Perm.WRITE
             and may_send_to(topic.name)

@@ -33,12 +33,14 @@ Picture = dict[str, dict[int, int]]
 class OffsetTable:
     """`topic@group` to queue to offset, with who reads what."""
 
-    __slots__ = ("_count", "_groups", "_own", "_table", "_topics")
+    __slots__ = ("_changed", "_count", "_groups", "_own", "_table", "_topics")
 
     def __init__(self) -> None:
         self._table: Picture = {}
         self._own: Picture = {}
         """Those of the table that no picture shows."""
+        self._changed: set[str] | None = None
+        """Keys that have changed since somebody asked; None while nobody does."""
         self._count = 0
         self._topics: dict[str, set[str]] = {}
         self._groups: dict[str, set[str]] = {}
@@ -123,6 +125,8 @@ class OffsetTable:
         if offsets is None:
             return False
         self._own.pop(key, None)
+        if self._changed is not None:
+            self._changed.add(key)
         self._count -= len(offsets)
         _drop(self._topics, group, topic)
         _drop(self._groups, topic, group)
@@ -153,6 +157,28 @@ class OffsetTable:
         self._own.clear()
         return self._table.copy()
 
+    def watch(self) -> None:
+        """Note from now on which keys change."""
+        self._changed = set()
+        self._own.clear()
+
+    def take_changes(self) -> dict[str, dict[int, int] | None]:
+        """Return every key that has changed since the last time, and what it has now, for good.
+
+        None is a key that is gone. As with a picture, the next commit to a key copies its map.
+        """
+        if not self._changed:
+            return {}
+        changed, self._changed = self._changed, set()
+        for key in changed:
+            self._own.pop(key, None)
+        return {key: self._table.get(key) for key in changed}
+
+    def mark_changed(self, keys: Iterable[str]) -> None:
+        """Return these keys with the next changes, too."""
+        if self._changed is not None:
+            self._changed.update(keys)
+
     def _owned(self, key: str, topic: str, group: str) -> dict[int, int]:
         """Return a map of queues that may be changed."""
         offsets = self._table.get(key)
@@ -162,6 +188,8 @@ class OffsetTable:
             self._groups.setdefault(topic, set()).add(group)
         elif key not in self._own:
             offsets = offsets.copy()
+        if self._changed is not None:
+            self._changed.add(key)
         self._table[key] = self._own[key] = offsets
         return offsets
 

@@ -14,6 +14,7 @@ import logging
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from gantrymq.broker.answers import refusal
+from gantrymq.broker.offset_guard import Reader
 from gantrymq.errors import GantryError
 from gantrymq.kernel import kernel
 from gantrymq.model.group import MessageModel
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from gantrymq.broker.consumer_offsets import ConsumerOffsets
     from gantrymq.broker.groups import Groups
     from gantrymq.broker.hold import Held, HeldPulls
+    from gantrymq.broker.offset_guard import OffsetGuard
     from gantrymq.broker.selections import Selection, Selections
     from gantrymq.broker.settings import LiveSettings
     from gantrymq.broker.topics import Topics
@@ -62,6 +64,7 @@ _CODES: Final = {
     GetStatus.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
 }
 """For the statuses of a queue without messages the offset decides: see `_code`."""
+_BEYOND: Final = frozenset({GetStatus.OFFSET_OVERFLOW_BADLY, GetStatus.NO_MESSAGE_IN_QUEUE})
 _MASTER: Final = 0
 # Plain numbers: an operator of an IntFlag costs a microsecond.
 _COMMITS: Final = int(PullFlag.COMMIT_OFFSET)
@@ -75,7 +78,7 @@ PULL_BYTES_SMALL: Final = 65536
 class PullCounts(Protocol):
     """Is told what was read, for statistics."""
 
-    def pulled(self, group: str, topic: str, queue_id: int, found: Found) -> None:
+    def pulled(self, group: str, topic: str, queue_id: int, messages: int, size: int) -> None:
         """Note the outcome of one read."""
         ...
 
@@ -102,6 +105,7 @@ class Pulling:
         offsets: ConsumerOffsets,
         selections: Selections,
         held: HeldPulls,
+        guard: OffsetGuard,
         counts: PullCounts,
         settings: LiveSettings,
         *,
@@ -115,6 +119,7 @@ class Pulling:
         self._offsets = offsets
         self._selections = selections
         self._held = held
+        self.guard = guard
         self._counts = counts
         self._settings = settings
         self._is_slave = is_slave
@@ -133,7 +138,7 @@ class Pulling:
             return None if request.oneway else refusal(request, error)
 
     def _pull(self, request: PullRequest, peer: Peer) -> Answer | Future[Answer]:
-        group, selection = self._admit(request)
+        group, selection = self.admit(request)
         if request.sys_flag & _COMMITS and not self._is_slave() and not self._has_reset(request):
             self._offsets.commit(
                 request.consumer_group,
@@ -152,8 +157,12 @@ class Pulling:
 
     # -- may it ---------------------------------------------------------------------------------
 
-    def _admit(self, request: PullRequest) -> tuple[SubscriptionGroup, Selection]:
-        """Check a pull as RocketMQ does, in its order."""
+    def admit(self, request: PullRequest) -> tuple[SubscriptionGroup, Selection]:
+        """Check a pull as RocketMQ does, in its order.
+
+        Raises:
+            ResponseError: it may not, and why.
+        """
         if not self._settings.now.permission & _READ:
             shown = self._settings.now.shown
             raise NoPermission(
@@ -223,8 +232,15 @@ class Pulling:
         request = pull.request
         reset = self._offsets.pending_reset(request.consumer_group, request.topic, request.queue_id)
         if reset is not None:
-            _settle(pull, self._moved(request, reset))
+            _settle(pull, self._moved(request, reset, "OFFSET_RESET"))
             return
+        if self.guard.is_watching and not self._is_slave():
+            least = self._store.reads.min_offset(request.topic, request.queue_id)
+            sent_to = self.guard.check(_reader(request), request.queue_offset, least)
+            if sent_to is not None:
+                remark = GetStatus.OFFSET_OVERFLOW_BADLY.value
+                _settle(pull, self._moved(request, sent_to, remark))
+                return
         self._store.reads.begin_pull(
             request.topic,
             request.queue_id,
@@ -246,10 +262,25 @@ class Pulling:
                         found.trouble)  # fmt: skip
             _settle(pull, refusal(request, SystemFailure(f"cannot read now: {found.trouble}")))
             return
+        if found.status in _BEYOND and request.queue_offset > 0 and not self._is_slave():
+            try:
+                after = self.guard.beyond(
+                    _reader(request), request.queue_offset, found.min_offset, found.max_offset
+                )
+            except GantryError as error:
+                _settle(pull, refusal(request, error))
+                return
+            found = found._replace(next_offset=after)
         code = self._code(found, request)
         if code is ResponseCode.PULL_NOT_FOUND and may_hold and self._hold(pull):
             return
-        self._counts.pulled(request.consumer_group, request.topic, request.queue_id, found)
+        self._counts.pulled(
+            request.consumer_group,
+            request.topic,
+            request.queue_id,
+            found.messages,
+            found.record_bytes,
+        )
         _settle(pull, _reply(request, found, code, self._suggested(found, pull.group)))
 
     def _code(self, found: Found, request: PullRequest) -> ResponseCode:
@@ -270,11 +301,11 @@ class Pulling:
             return group.slow_reader_broker_id
         return group.broker_id
 
-    def _moved(self, request: PullRequest, offset: int) -> RawReply:
+    def _moved(self, request: PullRequest, offset: int, remark: str) -> RawReply:
         least = self._store.reads.min_offset(request.topic, request.queue_id)
         most = self._store.reads.max_offset(request.topic, request.queue_id)
         return RawReply(
-            (_head(request, ResponseCode.PULL_OFFSET_MOVED, "OFFSET_RESET", _MASTER, offset,
+            (_head(request, ResponseCode.PULL_OFFSET_MOVED, remark, _MASTER, offset,
                    least, most, 0),)
         )  # fmt: skip
 
@@ -305,7 +336,7 @@ class Pulling:
     def _again(self, pull: _Pull, *, last: bool) -> None:
         """Read again, if the pull would still be let in: much may have changed while it waited."""
         try:
-            group, selection = self._admit(pull.request)
+            group, selection = self.admit(pull.request)
             self._read(pull._replace(group=group, selection=selection), may_hold=not last)
         except GantryError as error:
             _settle(pull, refusal(pull.request, error))
@@ -324,6 +355,10 @@ class Pulling:
         """Forget the pulls of a connection that is no more."""
         for held, (topic, queue_id) in self._waiting.pop(peer.number, {}).items():
             self._held.drop(topic, queue_id, held)
+
+
+def _reader(request: PullRequest) -> Reader:
+    return Reader(request.consumer_group, request.topic, request.queue_id)
 
 
 def _settle(pull: _Pull, reply: Answer) -> None:

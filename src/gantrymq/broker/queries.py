@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.broker.answers import answer
+from gantrymq.broker.questions import copied, then
 from gantrymq.errors import InvalidValue, shown
 from gantrymq.store.search import Boundary
 from gantrymq.wire.codes import RequestCode, ResponseCode
@@ -37,8 +38,10 @@ from gantrymq.wire.response_errors import (
 if TYPE_CHECKING:
     from gantrymq.broker.tables import Tables
     from gantrymq.store.message_store import MessageStore
+    from gantrymq.store.query import FoundByKey
+    from gantrymq.store.questions import Questions
     from gantrymq.wire.command import Command
-    from gantrymq.wire.peer import Answer, Handler, Peer
+    from gantrymq.wire.peer import Answer, Handler, Peer, Pending
 
 UNIQUE_KEY_HITS_MAX: Final = 32
 """`defaultQueryMaxNum`: what a search by unique key returns at most."""
@@ -70,7 +73,7 @@ class Queries:
 
     # -- offsets --------------------------------------------------------------------------------
 
-    def consumer_offset(self, request: Command, _peer: Peer) -> Answer:
+    def consumer_offset(self, request: Command, _peer: Peer) -> Pending:
         """Answer how far a group has come in a queue.
 
         A group that is new to a young topic begins at its first message, wherever it wants to begin
@@ -78,16 +81,24 @@ class Queries:
         """
         header = QueryConsumerOffsetRequest.decode(request.fields)
         offset = self._offsets.find(header.consumer_group, header.topic, header.queue_id)
-        if offset < 0:
-            is_young = header.set_zero_if_not_found is not False and self._store.reads.is_young(
-                header.topic, header.queue_id
-            )
-            if not is_young:
+        if offset >= 0:
+            return answer(request, fields=OffsetResponse(offset=offset).encode())
+
+        def reply(is_young: bool) -> Answer:
+            # Meanwhile somebody may have committed.
+            offset = self._offsets.find(header.consumer_group, header.topic, header.queue_id)
+            if offset < 0 and not is_young:
                 raise QueryNotFound(
                     "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
                 )
-            offset = 0
-        return answer(request, fields=OffsetResponse(offset=offset).encode())
+            return answer(request, fields=OffsetResponse(offset=max(offset, 0)).encode())
+
+        if header.set_zero_if_not_found is False:
+            return reply(False)
+        reads = self._store.reads
+        return then(
+            self._store, lambda store: reads.is_young(store, header.topic, header.queue_id), reply
+        )
 
     def commit_offset(self, request: Command, peer: Peer) -> Answer:
         """Keep how far a group has come in a queue.
@@ -115,17 +126,20 @@ class Queries:
             raise InvalidParameter(str(error)) from None
         return answer(request)
 
-    def offset_at(self, request: Command, _peer: Peer) -> Answer:
+    def offset_at(self, request: Command, _peer: Peer) -> Pending:
         """Answer which offset belongs to a moment."""
         header = SearchOffsetRequest.decode(request.fields)
         # Without a wish the first message that is not older, as 5.5.0 has it: 4.9 takes the nearer
         # one, which may be behind messages that were asked for.
         wants_last = (header.boundary_type or "").lower() == "upper"
         boundary = Boundary.UPPER if wants_last else Boundary.LOWER
-        offset = self._store.reads.offset_at(
-            header.topic, header.queue_id, header.timestamp, boundary
+        return then(
+            self._store,
+            lambda store: store.offset_at(
+                header.topic, header.queue_id, header.timestamp, boundary
+            ),
+            lambda offset: answer(request, fields=OffsetResponse(offset=offset).encode()),
         )
-        return answer(request, fields=OffsetResponse(offset=offset).encode())
 
     def max_offset(self, request: Command, _peer: Peer) -> Answer:
         """Answer which offset the next message of a queue gets."""
@@ -140,39 +154,51 @@ class Queries:
         offset = self._store.reads.min_offset(header.topic, header.queue_id) if known else NONE
         return answer(request, fields=OffsetResponse(offset=offset).encode())
 
-    def earliest(self, request: Command, _peer: Peer) -> Answer:
+    def earliest(self, request: Command, _peer: Peer) -> Pending:
         """Answer when the first message of a queue was stored."""
         header = QueueRequest.decode(request.fields)
-        stored = self._store.reads.earliest_stored(header.topic, header.queue_id)
-        time = EarliestStoreTimeResponse(timestamp=NONE if stored is None else stored)
-        return answer(request, fields=time.encode())
+
+        def reply(stored: int | None) -> Answer:
+            time = EarliestStoreTimeResponse(timestamp=NONE if stored is None else stored)
+            return answer(request, fields=time.encode())
+
+        return then(
+            self._store, lambda store: store.earliest_stored(header.topic, header.queue_id), reply
+        )
 
     # -- messages -------------------------------------------------------------------------------
 
-    def by_id(self, request: Command, _peer: Peer) -> Answer:
+    def by_id(self, request: Command, _peer: Peer) -> Pending:
         """Answer the message at a log offset."""
         header = ViewMessageRequest.decode(request.fields)
-        record = self._store.reads.record_at(header.offset)
-        if record is None:
-            raise SystemFailure(f"can not find message by the offset, {header.offset}")
-        return answer(request, body=bytes(record))
 
-    def by_key(self, request: Command, _peer: Peer) -> Answer:
+        def reply(record: bytes | None) -> Answer:
+            if record is None:
+                raise SystemFailure(f"can not find message by the offset, {header.offset}")
+            return answer(request, body=record)
+
+        return then(self._store, lambda store: copied(store.record_at(header.offset)), reply)
+
+    def by_key(self, request: Command, _peer: Peer) -> Pending:
         """Answer the messages of a topic with a key."""
         header = QueryMessageRequest.decode(request.fields)
         hits_max = UNIQUE_KEY_HITS_MAX if header.unique_key_query else header.max_num
-        found = self._store.reads.query_by_key(
-            header.topic, header.key, hits_max, header.begin_timestamp, header.end_timestamp
-        )
-        fields = QueryMessageResponse(
-            index_last_update_timestamp=found.index_timestamp,
-            index_last_update_phyoffset=found.index_log_offset,
-        ).encode()
-        if not found.records:
-            return answer(
-                request,
-                ResponseCode.QUERY_NOT_FOUND,
-                fields,
-                remark="can not find message, maybe time range not correct",
+
+        def question(store: Questions) -> tuple[FoundByKey, bytes]:
+            found = store.query_by_key(
+                header.topic, header.key, hits_max, header.begin_timestamp, header.end_timestamp
             )
-        return answer(request, fields=fields, body=b"".join(found.records))
+            return found._replace(records=[]), b"".join(found.records)
+
+        def reply(answered: tuple[FoundByKey, bytes]) -> Answer:
+            found, body = answered
+            fields = QueryMessageResponse(
+                index_last_update_timestamp=found.index_timestamp,
+                index_last_update_phyoffset=found.index_log_offset,
+            ).encode()
+            if not body:
+                remark = "can not find message, maybe time range not correct"
+                return answer(request, ResponseCode.QUERY_NOT_FOUND, fields, remark=remark)
+            return answer(request, fields=fields, body=body)
+
+        return then(self._store, question, reply)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gantrymq.model.queue import MessageQueue
 
 LIFETIME_MS: Final = 60_000
-"""`rocketmq.broker.rebalance.lockMaxLiveTime`."""
+"""The default; Apache's is a system property, `rocketmq.broker.rebalance.lockMaxLiveTime`."""
 _SWEEP_PAUSE_S: Final = 1.0
 
 

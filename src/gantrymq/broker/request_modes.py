@@ -25,7 +25,7 @@ from gantrymq.wire.bodies.assignment import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
 _ANY_QUEUE: Final = QueueId(-1)
 
@@ -34,6 +34,7 @@ class RequestModes(SavedState):
     """Which topics a group pops."""
 
     file_name: ClassVar[str] = "messageRequestMode.json"
+    is_journaled: ClassVar[bool] = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -69,6 +70,28 @@ class RequestModes(SavedState):
             if groups.pop(group, None) is not None:
                 self._changes += 1
                 if not groups:
+                    del self._table[topic]
+
+    def entries(self) -> dict[tuple[str, str], RequestModeSetting]:
+        """Return every setting by topic and group."""
+        return {
+            (topic, group): setting
+            for topic, groups in self._table.items()
+            for group, setting in groups.items()
+        }
+
+    def apply_changes(self, changes: Mapping[tuple[str, str], RequestModeSetting | None]) -> None:
+        """Take over what a journal says; None is a setting that is gone.
+
+        Raises:
+            InvalidValue: there are too many settings.
+        """
+        for (topic, group), setting in changes.items():
+            if setting is not None:
+                self.put(setting)
+            elif self._table.get(topic, {}).pop(group, None) is not None:
+                self._changes += 1
+                if not self._table[topic]:
                     del self._table[topic]
 
     def table(self) -> RequestModeTable:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.broker.answers import answer
+from gantrymq.broker.questions import copied, then
 from gantrymq.broker.send import RETRY_LIMIT_VERSION
 from gantrymq.broker.stored_again import as_new, decode
 from gantrymq.broker.storing import STORED_CODES, not_stored
@@ -85,11 +86,15 @@ class SendBack:
         )
         if not topic.writable:
             raise NoPermission(f"the topic[{topic.name}] sending message is forbidden")
-        raw = self._store.reads.record_at(header.offset)
-        if raw is None:
-            raise SystemFailure(f"look message by offset failed, {header.offset}")
-        message = self._returned(decode(raw), header, group, topic, request.version)
-        return self._put(request, message, group)
+
+        def put_again(raw: bytes | None) -> Pending:
+            if raw is None:
+                raise SystemFailure(f"look message by offset failed, {header.offset}")
+            message = self._returned(decode(raw), header, group, topic, request.version)
+            return self._put(request, message, group)
+
+        # What was consumed late may be cold.
+        return then(self._store, lambda store: copied(store.record_at(header.offset)), put_again)
 
     def _returned(
         self,

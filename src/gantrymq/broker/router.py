@@ -44,6 +44,10 @@ class Router:
         """Return the codes that are handled."""
         return frozenset(self._handlers)
 
+    def add(self, handlers: Mapping[int, Handler]) -> None:
+        """Handle these requests so from now on: another part of the process knows more of them."""
+        self._handlers.update(handlers)
+
     def handle(self, request: Command, peer: Peer) -> Pending:
         """Return the answer to a request, or the promise of one; nothing to a oneway request."""
         handler = self._handlers.get(request.code) or self._handlers.get(

@@ -31,6 +31,8 @@ class SavedState(ABC):
 
     file_name: ClassVar[str]
     """In the store's `config/`."""
+    is_journaled: ClassVar[bool] = False
+    """Whether its changes are in the log, too, where there is a journal."""
 
     def __init__(self) -> None:
         self._changes = 0
@@ -49,6 +51,10 @@ class SavedState(ABC):
     def mark_saved(self, changes: int) -> None:
         """Learn that everything up to a count of changes is in the file."""
         self._saved = max(self._saved, changes)
+
+    def want_saved(self) -> None:
+        """Count as changed although nothing has: the file is to be written anew."""
+        self._changes += 1
 
     def encode(self) -> bytes:
         """Return the content of the file."""

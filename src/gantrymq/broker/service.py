@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gantrymq.broker.aging import Ages
+    from gantrymq.broker.known_pulls import KnownPulls
     from gantrymq.broker.pull import Pulling
     from gantrymq.broker.router import Router
     from gantrymq.broker.send import Sending
@@ -81,6 +82,7 @@ class BrokerService:
         storing: Storing,
         sending: Sending,
         pulling: Pulling,
+        known: KnownPulls,
         router: Router,
         settings: LiveSettings,
         ages: Ages,
@@ -90,6 +92,7 @@ class BrokerService:
         self._storing = storing
         self._sending = sending
         self._pulling = pulling
+        self.known = known
         self._router = router
         self._settings = settings
         self._ages = ages
@@ -110,30 +113,64 @@ class BrokerService:
         for watch in self._watches:
             watch.peer_closed(peer)
 
+    @property
+    def takes_turns(self) -> bool:
+        """Tell that the lane takes ordinary sends of many connections in one call."""
+        return True
+
+    def take_turn(
+        self, buffer: Buffer, parts: Sequence[tuple[int, int, Peer]]
+    ) -> list[tuple[int, bytes]]:
+        """Take the ordinary sends of several connections; see `Service`."""
+        if (
+            not self.uses_lane
+            or self._sending.begins_later
+            or not self._store.waits_for_nothing
+            or self._settings.now.trace_on is not self._lane_traces
+        ):
+            return []
+        return self._store.append_turn(
+            buffer, [(start, end, peer.host) for start, end, peer in parts]
+        ).runs
+
     def take(self, buffer: Buffer, start: int, end: int, peer: Peer) -> Taken:
         """Take the complete frames of a range; see `Service`."""
-        answers = _Answers()
-        position = start
+        position, answers, is_unknown = start, _Answers(), False
+        if peer.number in self._pullers and self.uses_lane and not peer.waited_ms:
+            known = self.known.take(buffer, start, end, peer)
+            if known is not None:
+                position, answer = known
+                if position == end:
+                    return Taken(end, [answer])  # most reads are one pull
+                answers.add_data(answer)
+            is_unknown = known is None
         take_some = self._take_old if peer.waited_ms else self._take_some
         try:
-            while position < end:
-                taken = take_some(buffer, position, end, peer, answers)
+            while position < end and answers.data_bytes <= DATA_BYTES_ENOUGH:
+                if is_unknown:  # a pull at the end of its queue, most likely: asked once, not twice
+                    taken = self._policy(buffer, position, end, peer, answers, tried=False)
+                    is_unknown = False
+                else:
+                    taken = take_some(buffer, position, end, peer, answers)
                 if taken == position:
                     break
                 position = taken
-                if answers.data_bytes > DATA_BYTES_ENOUGH:
-                    break
         except ProtocolError:
             if position == start:
                 raise
             # Those before the bad frame are answered; the next call begins with it.
-        return Taken(position, answers)
+        return Taken(position, answers, self.uses_lane and peer.number not in self._pullers)
 
     def _take_some(
         self, buffer: Buffer, start: int, end: int, peer: Peer, answers: _Answers
     ) -> int:
-        """Take what the lane takes, then one or more frames for policy; return how far it came."""
-        if self.uses_lane and peer.number not in self._pullers:
+        """Take what the lanes take, then one or more frames for policy; return how far it came."""
+        if self.uses_lane and peer.number in self._pullers:
+            known = self.known.take(buffer, start, end, peer)
+            if known is not None:
+                answers.add_data(known[1])
+                return known[0]
+        elif self.uses_lane:
             run = None if self._sending.begins_later else self._lane(buffer, start, end, peer)
             if run is not None:
                 if run.requests:
@@ -237,7 +274,10 @@ class BrokerService:
             request = kernel.decode_request(buffer, frame)
             if isinstance(request, PullRequest):
                 self._pullers.add(peer.number)
-                if answers.add_data(self._pulling.pull(request, peer)):
+                answer = self._pulling.pull(request, peer)
+                if self.uses_lane and isinstance(answer, RawReply):
+                    self.known.learn(buffer, frame, request)
+                if answers.add_data(answer):
                     return frame.end
             elif isinstance(request, SendRequest):
                 if self.uses_lane and (number or not tried):

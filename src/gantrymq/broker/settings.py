@@ -1,3 +1,4 @@
+# ruff: noqa: RUF009 - `setting` makes a field, as `dataclasses.field` does
 """Settings of a broker under RocketMQ's names; those of its store are `store.settings`.
 
 `live=True` marks what an admin tool may change while the broker runs: a typed list, in which there
@@ -9,12 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Final
 
+from gantrymq.model.group import OffsetBeyondEnd
 from gantrymq.store.settings_kinds import (
     INTERVAL,
     LONG_MAX,
     PAUSE,
     TEXT,
     YES_NO,
+    Choice,
     Setting,
     Text,
     Whole,
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 
 _NAME: Final = Text(required=True)
 _COUNT: Final = Whole(1, 65536)
+_WRITE: Final = 2
 _LONG: Final = Whole(0, LONG_MAX)
 
 
@@ -57,6 +61,35 @@ class BrokerSettings:
     register_always: bool = setting(
         "forceRegister", True, YES_NO, "register although nothing has changed", live=True
     )
+
+    # Failover
+    etcd: str = setting(
+        "failoverEtcd", "", TEXT, "host:port,host:port of etcd: a group with automatic failover"
+    )
+    member: int = setting(
+        "failoverId", 0, Whole(0, 65535), "this broker in its group, from 1; 1 begins the group"
+    )
+    lease_s: int = setting(
+        "failoverLeaseSeconds", 5, Whole(2, 600), "a master that is silent for so long is replaced"
+    )
+    unsafe_election: bool = setting(
+        "failoverUnsafeElection", False, YES_NO,
+        "elect a broker that may lack acknowledged messages if none that has them is left",
+    )  # fmt: skip
+
+    draining: bool = setting(
+        "brokerDraining", False, YES_NO,
+        "get ready to be stopped: name servers say that it takes no sends; with failoverEtcd "
+        "another member becomes master", live=True,
+    )  # fmt: skip
+    linger_ms: int = setting(
+        "handOverLingerMillis", 35_000, Whole(0, 600_000),
+        "a master that stops passes sends on to the next one while they come, for so long at most",
+    )  # fmt: skip
+    metadata_in_log: bool = setting(
+        "metadataInLog", False, YES_NO,
+        "keep changes of topics, groups and offsets in the log, too; always so with failoverEtcd",
+    )  # fmt: skip
 
     # Listening
     port: int = setting("listenPort", 10911, Whole(0, 65535), "listener")
@@ -171,6 +204,15 @@ class BrokerSettings:
         "useServerSideResetOffset", True, YES_NO,
         "a reset waits here for the group's next pull; false: members are told", live=True,
     )  # fmt: skip
+    lock_life_ms: int = setting(
+        "lockMaxLiveTime", 60_000, Whole(1_000, 600_000),
+        "a queue's lock that its member does not renew is anyone's after so long",
+    )  # fmt: skip
+    offset_beyond_end: OffsetBeyondEnd = setting(
+        "offsetBeyondEnd", OffsetBeyondEnd.NEAREST, Choice(OffsetBeyondEnd),
+        "where a group goes whose offset lies behind the queue's end, unless it says so itself",
+        live=True,
+    )  # fmt: skip
     lite_pull: bool = setting("litePullMessageEnable", True, YES_NO, "5.x lite pull", live=True)
 
     # Transactions
@@ -209,6 +251,19 @@ class BrokerSettings:
     pop_retry_v2: bool = setting(
         "enableRetryTopicV2", False, YES_NO, "retries go to %RETRY%group+topic", live=True
     )
+
+    @property
+    def shown_permission(self) -> int:
+        """Return what name servers are told of it: one that drains takes no sends.
+
+        In a group with failover another member takes them.
+        """
+        return self.permission & ~_WRITE if self.draining and not self.etcd else self.permission
+
+    @property
+    def has_journal(self) -> bool:
+        """Tell whether changes of the tables are kept in the log."""
+        return self.metadata_in_log or bool(self.etcd)
 
     @property
     def shown(self) -> str:

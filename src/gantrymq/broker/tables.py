@@ -16,6 +16,7 @@ from gantrymq.broker.filter.bloom import BloomFilter
 from gantrymq.broker.filter.saving import SAVE_INTERVAL_MS, SavedFilters
 from gantrymq.broker.filter.table import FilterTable
 from gantrymq.broker.groups import Groups
+from gantrymq.broker.offset_guard import OffsetGuard
 from gantrymq.broker.queue_locks import QueueLocks
 from gantrymq.broker.request_modes import RequestModes
 from gantrymq.broker.topics import BrokerNames, Topics, TopicSettings
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gantrymq.broker.config_saving import ConfigSaver
-    from gantrymq.broker.settings import BrokerSettings
+    from gantrymq.broker.settings import BrokerSettings, LiveSettings
     from gantrymq.broker.subscriptions import Mismatch
     from gantrymq.clock import Clock
     from gantrymq.store.message_store import MessageStore
@@ -51,6 +52,7 @@ class Tables:
     saved_filters: SavedFilters
     clients: Clients
     locks: QueueLocks
+    guard: OffsetGuard
 
     def load(self, saver: ConfigSaver, settings: BrokerSettings, delay_interval_ms: int) -> bool:
         """Read what was saved, and keep it saved from now on. Blocks; called at the start.
@@ -71,20 +73,24 @@ class Tables:
         saver.add(self.offsets, settings.offsets_interval_ms)
         saver.add(self.delays, delay_interval_ms)
         saver.add(self.modes)
+        saver.add(self.guard)
+        self.guard.sooner = lambda: saver.soon(self.guard)
         saver.add(self.saved_filters, SAVE_INTERVAL_MS)
         return self.topics.is_loaded and trouble is None
 
 
 def make_tables(
-    settings: BrokerSettings,
+    live: LiveSettings,
     clock: Clock,
     delay_levels: int,
     *,
     topic_changed: Callable[[TopicConfig], None],
     topic_removed: Callable[[str], None],
+    group_changed: Callable[[str], None],
     mismatch_changed: Callable[[Mismatch], None],
 ) -> Tables:
     """Return the tables of a new broker."""
+    settings = live.now
     names = BrokerNames(settings.cluster, settings.name, settings.region)
     topic_settings = TopicSettings(
         auto_create=settings.creates_topics,
@@ -95,8 +101,14 @@ def make_tables(
         delay_queues=max(delay_levels, 18),
         revive_queues=settings.revive_queues,
         timers=settings.timers,
+        journal=settings.has_journal,
     )
-    groups = Groups(clock, auto_create=settings.creates_groups)
+    groups = Groups(
+        clock,
+        auto_create=settings.creates_groups,
+        changed=lambda group: group_changed(group.name),
+        removed=group_changed,
+    )
 
     def notifies(name: str) -> bool:
         group = groups.find(name)
@@ -104,16 +116,18 @@ def make_tables(
 
     bloom = BloomFilter.for_consumers(settings.filter_error_percent, settings.filter_consumers)
     filters = FilterTable(bloom, settings.filter_kept_ms)
+    offsets = ConsumerOffsets(clock)
     return Tables(
         Topics(names, topic_settings, clock, topic_changed, topic_removed),
         groups,
-        ConsumerOffsets(clock),
+        offsets,
         DelayProgress(clock),
         RequestModes(),
         filters,
         SavedFilters(filters, clock),
         Clients(clock, notifies=notifies, mismatch_changed=mismatch_changed),
-        QueueLocks(clock),
+        QueueLocks(clock, settings.lock_life_ms),
+        OffsetGuard(groups, offsets, live),
     )
 
 

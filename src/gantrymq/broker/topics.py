@@ -73,12 +73,15 @@ class TopicSettings:
     """Queues of the log of pop: `reviveQueueNum`."""
     timers: bool = True
     """Whether there are 5.x timers: `timerWheelEnable`."""
+    journal: bool = False
+    """Whether changes of the tables are kept in the log."""
 
 
 class Topics(SavedState):
     """The topics of one broker."""
 
     file_name: ClassVar[str] = "topics.json"
+    is_journaled: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -351,6 +354,8 @@ def _system_topics(identity: BrokerNames, settings: TopicSettings) -> Iterator[T
     yield _of(names.ROCKSDB_HALF_OP_TOPIC)
     if settings.timers:
         yield _of(names.TIMER_TOPIC)
+    if settings.journal:
+        yield _of(names.JOURNAL_TOPIC, perm=Perm.READ)
 
 
 def _own_perm(usable: bool) -> Perm:

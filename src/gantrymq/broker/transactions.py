@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gantrymq.broker.answers import answer
 from gantrymq.broker.half import COMMIT, ROLLBACK, committed, half_of, resumed
+from gantrymq.broker.questions import copied, then
 from gantrymq.broker.stored_again import decode
 from gantrymq.broker.storing import not_stored
 from gantrymq.broker.timer.rules import asks_for_timer
@@ -160,7 +161,9 @@ class Transactions:
             if not self._parts.store.writability.is_open:
                 raise self._busy("this broker is stopping")
         pending = self._end(request, header)
-        return await pending if isinstance(pending, asyncio.Future) else pending
+        if asyncio.isfuture(pending) or asyncio.iscoroutine(pending):
+            return await pending
+        return pending
 
     def _loaded(self) -> None:
         waiters, self._waiters = self._waiters, []
@@ -168,8 +171,19 @@ class Transactions:
             if not waiter.done():
                 waiter.set_result(None)
 
-    def _end(self, request: Command, header: EndTransactionRequest) -> Answer | Future[Answer]:
-        half = self._find(header)
+    def _end(self, request: Command, header: EndTransactionRequest) -> Pending:
+        """Look at the half message, which may be cold if its producer took long, and decide."""
+        return then(
+            self._parts.store,
+            lambda store: copied(store.record_at(header.commit_log_offset)),
+            lambda raw: self._decide(request, header, self._half(header, raw)),
+        )
+
+    def _decide(
+        self, request: Command, header: EndTransactionRequest, half: Half
+    ) -> Answer | Future[Answer]:
+        if not self.ledger.is_loaded:
+            raise self._busy("the op queue is read again")
         offset = self.ledger.current(header.tran_state_table_offset)
         state = self.ledger.state(offset)
         if state == _STATES[header.commit_or_rollback]:
@@ -195,13 +209,13 @@ class Transactions:
     def _busy(why: str) -> SystemBusy:
         return SystemBusy(f"{why}; producers are asked about it later")
 
-    def _find(self, header: EndTransactionRequest) -> Half:
-        """Return the half message that a decision is about.
+    @staticmethod
+    def _half(header: EndTransactionRequest, raw: bytes | None) -> Half:
+        """Return the half message that a decision is about, out of its record.
 
         Raises:
             SystemFailure: it is not there, or is another's.
         """
-        raw = self._parts.store.reads.record_at(header.commit_log_offset)
         record = None if raw is None else decode(raw)
         if record is None or record.topic != HALF_TOPIC.encode():
             raise SystemFailure(
@@ -284,7 +298,15 @@ class Transactions:
             place = OffsetId.parse(header.msg_id or "")
         except InvalidValue as error:
             raise InvalidParameter(str(error)) from None
-        raw = self._parts.store.reads.record_at(place.log_offset)
+        return then(
+            self._parts.store,
+            lambda store: copied(store.record_at(place.log_offset)),
+            lambda raw: self._put_back(request, header, raw),
+        )
+
+    def _put_back(
+        self, request: Command, header: ResumeCheckHalfMessageRequest, raw: bytes | None
+    ) -> Pending:
         record = None if raw is None else decode(raw)
         if record is None or record.topic != CHECKED_TOO_OFTEN_TOPIC.encode():
             raise SystemFailure(

@@ -12,7 +12,6 @@ import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, cast
 
-from gantrymq.kernel import reference
 from gantrymq.kernel.values import (
     BINARY_HEADER,
     BLANK_BYTES_MIN,
@@ -30,6 +29,7 @@ from gantrymq.kernel.values import (
     Dispatch,
     Frame,
     Gathered,
+    KnownPull,
     LaneStop,
     PullRequest,
     QueueRun,
@@ -39,6 +39,7 @@ from gantrymq.kernel.values import (
     SendAnswer,
     SendRequest,
     SendRun,
+    SendTurn,
     Stop,
 )
 
@@ -46,7 +47,14 @@ if TYPE_CHECKING:
     from gantrymq.kernel.interface import Kernel
 
 KERNEL_VARIABLE: Final = "GANTRYMQ_KERNEL"
-_READABLE: Kernel = reference
+
+
+def _load_readable() -> Kernel:
+    """Return the readable kernel. Whoever has the compiled one need not wait for its modules."""
+    from gantrymq.kernel import reference  # noqa: PLC0415
+
+    readable: Kernel = reference
+    return readable
 
 
 def _load_compiled() -> Kernel:
@@ -60,7 +68,7 @@ def _load_compiled() -> Kernel:
 
 def _choose(wanted: str | None) -> Kernel:
     if wanted == "readable":
-        return _READABLE
+        return _load_readable()
     if wanted not in {None, "", "compiled"}:
         raise ImportError(f"{KERNEL_VARIABLE} is {wanted!r}: say 'compiled' or 'readable'")
     try:
@@ -74,15 +82,15 @@ def _choose(wanted: str | None) -> Kernel:
         logging.getLogger(__name__).warning(
             "the compiled kernel is not here (%s): the readable one is far slower", error
         )
-        return _READABLE
+        return _load_readable()
 
 
 def available() -> tuple[Kernel, ...]:
     """Return every kernel that can be had here, the readable one first."""
     try:
-        return _READABLE, _load_compiled()
+        return _load_readable(), _load_compiled()
     except ImportError:
-        return (_READABLE,)
+        return (_load_readable(),)
 
 
 kernel: Final[Kernel] = _choose(os.environ.get(KERNEL_VARIABLE))
@@ -106,6 +114,7 @@ __all__ = [
     "Dispatch",
     "Frame",
     "Gathered",
+    "KnownPull",
     "LaneStop",
     "PullRequest",
     "QueueRun",
@@ -115,6 +124,7 @@ __all__ = [
     "SendAnswer",
     "SendRequest",
     "SendRun",
+    "SendTurn",
     "Stop",
     "available",
     "kernel",

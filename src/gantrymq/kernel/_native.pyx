@@ -15,6 +15,7 @@ joins the parts, lowest first, into one extension module, so that the C compiler
                                   consume queue units, index keys, tag matching
     columns                       records as Arrow columns
     topics, sends, lane           the send lane: frames in, records and replies out
+    pull_lane                     pulls that are known again
 
 Loops over a range, a frame or a file run without the GIL; Python objects are touched before and
 after them.
@@ -39,15 +40,16 @@ from gantrymq.kernel.values import (
     Dispatch,
     Frame,
     Gathered,
+    KnownPull,
     LaneStop,
     PullRequest,
     QueueRun,
-    QueueUnit,
     Record,
     Scan,
     SendAnswer,
     SendRequest,
     SendRun,
+    SendTurn,
     Stop,
 )
 from gantrymq.limits import FRAME_BYTES_MAX
@@ -83,3 +85,4 @@ include "native/columns.pxi"
 include "native/topics.pxi"
 include "native/sends.pxi"
 include "native/lane.pxi"
+include "native/pull_lane.pxi"

@@ -9,8 +9,8 @@ Rules that hold for every function:
   written to. `start` and `end` (or `position`) must satisfy `0 <= start <= end <= len(buffer)`.
   Nothing outside is read. `log_base`, the log offset of `buffer[0]`, is between 0 and 2**62, or -1
   where it is not known. Anything else is `InvalidValue`.
-- A buffer is held only while the call runs. Only `SendLane` keeps state, and the task that owns it
-  is the only one that may call it.
+- A buffer is held only while the call runs, except by a `PullWay`. Only the lanes (`lanes.py`) keep
+  state, and the task that owns one is the only one that may call it.
 - Text is UTF-8. Where a hash or a column needs characters, invalid bytes count as U+FFFD, one for
   each maximal ill-formed part, as in Java and in Python's `errors="replace"`.
 - A property string is `name 0x01 value 0x02 ...`; the first 0x01 of an entry ends its name; an
@@ -25,123 +25,21 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from mmap import mmap
 
+    from gantrymq.kernel.lanes import PullLane, PullWay, SendLane
     from gantrymq.kernel.values import (
         Columns,
         Dispatch,
         Frame,
         Gathered,
         PullRequest,
-        QueueUnit,
         Record,
         Scan,
         SendAnswer,
         SendRequest,
-        SendRun,
     )
 
     Buffer: TypeAlias = bytes | bytearray | memoryview | mmap
     WritableBuffer: TypeAlias = bytearray | memoryview | mmap
-
-
-class SendLane(Protocol):
-    """The fast lane of the broker: frames in, records and replies out, one call per network buffer.
-
-    A send is *ordinary*, and taken, when all of this holds; anything else stops the run with
-    `LaneStop.POLICY` and nothing of that frame has happened:
-
-    - `decode_request` understands it and it is a send;
-    - its topic is open here, 0 <= queue id < the number of queues given for the topic, topic <= 127
-      bytes;
-    - its sysFlag has no bit outside 0x701 (compression);
-    - 0 < body length <= `body_bytes_max`;
-    - no property is named in `policy_names`, and every property WAIT says `true` in any case;
-    - the properties to be stored are at most 32767 bytes, and no byte of them is 0: recovery takes
-      zeros that follow a sector's border for a write that was cut short;
-    - a batch (field `batch`/`m` is true) is well-formed as `wire/batch.py` describes, has 1 to
-      65536 messages with bodies of at least a byte, and its request has at most 16 properties that
-      count, in at most 1024 bytes: every message gets them;
-    - with `refuses_extra_fields`, as access control wants it, the header has no field beyond the
-      fourteen of its code.
-
-    Stored properties of a single message: the entries that count, in their order, without WAIT and
-    without CLUSTER, then CLUSTER; joined by 0x02, none at the end. Of a message in a batch: its own
-    entries that count, then those of the request whose name it has not itself (CLUSTER excepted),
-    then CLUSTER unless it has one. `policy_names` is compared with the request's properties, not
-    with those inside a batch.
-
-    A run stops with `LaneStop.LOG_FULL` when the record, or the whole batch, needs more than `limit
-    - position - 8` bytes, and with `LaneStop.POLICY` when not even `limit - 8` would do: no file is
-    large enough, and rolling would not help. A frame that is no frame (see `split_frames`) raises
-    ProtocolError only if it comes first in the range; otherwise the run ends before it with
-    `LaneStop.POLICY`.
-
-    A reply is a SUCCESS response in the request's header codec with `msgId` (ids of a batch joined
-    by `,`), `queueId`, `queueOffset` (of the first), TRACE_ON, MSG_REGION, as `encode_send_reply`
-    makes it. There is no `transactionId`: only half messages need it, and they are not ordinary.
-    """
-
-    def __init__(
-        self,
-        *,
-        store_host: bytes,
-        cluster: bytes,
-        region: bytes,
-        trace_on: bool,
-        version: int,
-        body_bytes_max: int,
-        policy_names: Sequence[bytes],
-        refuses_extra_fields: bool = False,
-    ) -> None: ...
-
-    def limit_bodies(self, body_bytes_max: int) -> None:
-        """Take other sizes of bodies from now on; longer ones are left to policy.
-
-        Raises InvalidValue if it is not positive.
-        """
-        ...
-
-    def open_topic(self, topic: bytes, next_offsets: Sequence[int]) -> None:
-        """Take ordinary sends for `topic`; queue i gets `next_offsets[i]` next. Replaces what was
-        there.
-        """
-        ...
-
-    def close_topic(self, topic: bytes) -> None:
-        """Take no more sends for `topic`; nothing happens if it is not open."""
-        ...
-
-    def next_offsets(self, topic: bytes) -> list[int] | None:
-        """Return the next queue offset of each queue, or None if the topic is not open."""
-        ...
-
-    def advance(self, topic: bytes, queue_id: int, count: int) -> int:
-        """Reserve `count` queue offsets for records that Python writes; return the first.
-
-        Raises InvalidValue if the topic is not open, or has no such queue.
-        """
-        ...
-
-    def take_counts(self) -> list[tuple[bytes, int, int]]:
-        """Return (topic, messages, record bytes) stored since the last call, sorted by topic."""
-        ...
-
-    def append(
-        self,
-        buffer: Buffer,
-        start: int,
-        end: int,
-        log: WritableBuffer,
-        position: int,
-        limit: int,
-        log_base: int,
-        born_host: bytes,
-        now_ms: int,
-    ) -> SendRun:
-        """Store the ordinary sends at the front of `buffer[start:end]` into `log[position:limit]`.
-
-        `log_base` is the log offset of `log[0]`; `now_ms` becomes the store timestamp.
-        """
-        ...
 
 
 class Kernel(Protocol):
@@ -149,6 +47,8 @@ class Kernel(Protocol):
 
     KERNEL_NAME: str
     SendLane: type[SendLane]
+    PullLane: type[PullLane]
+    PullWay: type[PullWay]
 
     # -- frames
 
@@ -373,19 +273,6 @@ class Kernel(Protocol):
         """
         ...
 
-    def match_tags(
-        self, buffer: Buffer, start: int, end: int, hashes: Sequence[int], matches_max: int
-    ) -> tuple[list[QueueUnit], int]:
-        """Return the units of a consume queue range whose tag matches, and the position scanned up
-        to.
-
-        A unit matches when `hashes` is empty, or holds the low 32 bits of its tags code as a signed
-        number, or when the tags code is an address in the extension (then Python must look).
-        Pre-blank units (size 2147483647) are passed over. The scan ends at a unit of size <= 0,
-        where less than a unit is left, and behind the last of `matches_max` matches.
-        """
-        ...
-
     def gather_records(
         self,
         units: Buffer,
@@ -401,13 +288,14 @@ class Kernel(Protocol):
     ) -> Gathered:
         """Copy the records that matching units of `units[start:end]` point to, in their order.
 
-        Units match as in `match_tags`, except that with `hashes` one whose tags code is an address
-        in the extension ends the walk before it: Python must look. The walk also ends where less
-        than a unit is left; before a unit of size <= 0; before a match whose record is not whole
-        within `log[log_start:log_end]`; before a record that would bring the bytes above
-        `bytes_max`, unless it is the first; and behind the last of `messages_max` records.
-        Pre-blank units and those that do not match are passed over. Records are copied unseen:
-        whoever wrote the units vouches for them.
+        A unit matches when `hashes` is empty, or holds the low 32 bits of its tags code as a signed
+        number. With `hashes`, one whose tags code is an address in the extension ends the walk
+        before it: Python must look. The walk also ends where less than a unit is left; before a
+        unit of size <= 0; before a match whose record is not whole within `log[log_start:log_end]`;
+        before a record that would bring the bytes above `bytes_max`, unless it is the first; and
+        behind the last of `messages_max` records. Pre-blank units (size 2147483647) and those that
+        do not match are passed over. Records are copied unseen: whoever wrote the units vouches for
+        them.
 
         Raises InvalidValue, beside the ranges, for an unknown `log_base`, for bounds below 1, and
         for hashes that are not of 32 bits.

@@ -7,7 +7,10 @@ A host is its wire form: 4 or 16 address bytes and a 4-byte port.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from gantrymq.kernel.lanes import PullWay
 
 JSON_HEADER: Final = 0
 """Serialize type of a JSON header."""
@@ -266,3 +269,29 @@ class SendRun(NamedTuple):
     replies: bytes
     """Reply frames in the order of their requests; oneway requests have none."""
     stop: LaneStop
+
+
+class SendTurn(NamedTuple):
+    """What a call of the send lane did with the bytes of several connections."""
+
+    runs: list[tuple[int, bytes]]
+    """For each part that was walked: the position behind the last frame taken, and the replies."""
+    log_position: int
+    requests: int
+    messages: int
+    stop: LaneStop
+    """DRAINED: all parts were walked. Otherwise why the last of those walked ended."""
+
+
+class KnownPull(NamedTuple):
+    """A pull that only reads on where one like it has read before."""
+
+    way: PullWay
+    end: int
+    """Position behind its frame."""
+    queue_offset: int
+    commit_offset: int
+    answer: bytes
+    """A whole frame; empty if the way does not lead there."""
+    messages: int
+    record_bytes: int

@@ -1,7 +1,7 @@
 """What a consumer group is: its settings on the broker, and what its members say of themselves."""
 
 from collections.abc import Mapping
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import Final
 
 import msgspec
@@ -58,6 +58,17 @@ class ConsumeFromWhere(IntEnum):
     CONSUME_FROM_MAX_OFFSET = 3
     CONSUME_FROM_FIRST_OFFSET = 4
     CONSUME_FROM_TIMESTAMP = 5
+
+
+class OffsetBeyondEnd(Enum):
+    """What becomes of a reader whose offset lies behind the end of the queue."""
+
+    NEAREST = "nearest"
+    """It goes on at the end."""
+    EARLIEST = "earliest"
+    """It reads everything again that there is."""
+    STOP = "stop"
+    """It gets nothing until an operator has reset its offset."""
 
 
 class RetryPolicyType(IntEnum):

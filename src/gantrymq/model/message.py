@@ -85,6 +85,15 @@ class OffsetId(msgspec.Struct, frozen=True, order=True):
         return cls(Host(str(ip_address(address)), int.from_bytes(port)), LogOffset(log_offset))
 
 
+def _shown(value: object) -> str:
+    """Return a value as an error may repeat it."""
+    return repr(value)[:64]
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 class Message(msgspec.Struct, frozen=True, kw_only=True):
     """A message to be sent."""
 
@@ -108,18 +117,48 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Refuse what could be sent but not read back."""
         names.check_topic(self.topic)
-        if not -(2**31) <= self.flag < 2**31:
-            raise InvalidValue(f"flag {self.flag} does not fit into 32 bits")
-        if self.delay_level < 0:
-            raise InvalidValue(f"delay level {self.delay_level} is negative: 0 means no delay")
+        if not isinstance(self.body, bytes | bytearray | memoryview):
+            raise InvalidValue(f"body is {_shown(self.body)}: give bytes, such as text.encode()")
+        if not (_is_whole(self.flag) and -(2**31) <= self.flag < 2**31):
+            raise InvalidValue(f"flag is {_shown(self.flag)}: give a number of 32 bits")
+        self._check_delay()
+        keys: object = self.keys
+        if isinstance(keys, str):  # one key, as `send` takes it, and not its characters
+            msgspec.structs.force_setattr(self, "keys", (keys,))
+        self._check_texts()
+
+    def _check_delay(self) -> None:
+        if not _is_whole(self.delay_level) or self.delay_level < 0:
+            raise InvalidValue(
+                f"delay level is {_shown(self.delay_level)}: give 1 to 18, or 0 for no delay"
+            )
+        if self.deliver_at_ms is None:
+            return
+        if not _is_whole(self.deliver_at_ms):
+            raise InvalidValue(
+                f"deliver_at_ms is {_shown(self.deliver_at_ms)}: give milliseconds since 1970"
+            )
+        if self.delay_level:
+            raise InvalidValue("a delay level and a time of delivery exclude each other: give one")
+
+    def _check_texts(self) -> None:
+        if not isinstance(self.keys, tuple | list):
+            raise InvalidValue(f"keys is {_shown(self.keys)}: give a tuple of texts")
         for key in self.keys:
-            if not key or any(sign.isspace() for sign in key):
+            if not isinstance(key, str) or not key or any(sign.isspace() for sign in key):
                 raise InvalidValue(
-                    f"key {key[:64]!r} is empty or has blanks: give several keys instead"
+                    f"key {_shown(key)} is no text, empty or has blanks: give several keys instead"
                 )
+        if not isinstance(self.properties, Mapping):
+            raise InvalidValue(f"properties is {_shown(self.properties)}: give a dict of texts")
         for name, value in self.properties.items():
             if not name or not value:
-                raise InvalidValue(f"property {name[:64]!r} is empty: leave it out")
+                raise InvalidValue(f"property {_shown(name)} is empty: leave it out")
+            if not (isinstance(name, str) and isinstance(value, str)):
+                raise InvalidValue(f"property {_shown(name)} is not text to text: make it so")
+        for what, one in (("tags", self.tags), ("sharding_key", self.sharding_key)):
+            if one is not None and not isinstance(one, str):
+                raise InvalidValue(f"{what} is {_shown(one)}: give text")
         texts = (self.tags or "", self.sharding_key or "", *self.keys)
         for text in (*texts, *self.properties, *self.properties.values()):
             if any(sign in text for sign in _SEPARATORS):

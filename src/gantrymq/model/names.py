@@ -49,6 +49,9 @@ SELF_TEST_TOPIC: Final = "SELF_TEST_TOPIC"
 OFFSET_MOVED_TOPIC: Final = "OFFSET_MOVED_EVENT"
 ROCKSDB_CHECKPOINT_TOPIC: Final = "CHECKPOINT_TOPIC"
 TIMER_TOPIC: Final = "rmq_sys_wheel_timer"
+JOURNAL_TOPIC: Final = "rmq_sys_gantrymq_metadata"
+"""Ours: changes of topics, groups and offsets, for slaves that may become master. By its prefix it
+is a system topic to every Apache tool."""
 
 NO_SEND_TOPICS: Final = frozenset(
     {
@@ -99,7 +102,7 @@ def check_topic(name: str) -> str:
     Raises:
         InvalidValue: it is blank, has other characters, or is too long.
     """
-    longer = name.startswith((RETRY_PREFIX, DLQ_PREFIX))
+    longer = isinstance(name, str) and name.startswith((RETRY_PREFIX, DLQ_PREFIX))
     return _check(name, "topic", SYSTEM_TOPIC_BYTES_MAX if longer else TOPIC_BYTES_MAX)
 
 
@@ -114,6 +117,8 @@ def check_group(name: str) -> str:
 
 def _check(name: str, what: str, bytes_max: int) -> str:
     """Apply the rules that topics and groups share."""
+    if not isinstance(name, str):
+        raise InvalidValue(f"the {what} is {repr(name)[:_SHOWN]}: give text")
     if not name.strip():
         raise InvalidValue(f"the {what} name is blank: give one")
     if _LEGAL.fullmatch(name) is None:
@@ -157,6 +162,8 @@ def is_path_safe(name: str) -> bool:
         return False
     if _UNSAFE.search(name) is not None or name[-1] in ". ":
         return False
+    if name.isascii():
+        return name.isprintable()
     return not any(unicodedata.category(char) in {"Cc", "Cf"} for char in name)
 
 
@@ -205,7 +212,7 @@ def is_system_group(group: str) -> bool:
 
 def may_send_to(topic: str) -> bool:
     """Say whether a client may send to a topic at all."""
-    return topic not in NO_SEND_TOPICS
+    return topic not in NO_SEND_TOPICS and topic != JOURNAL_TOPIC
 
 
 def is_retry_topic(topic: str) -> bool:

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
 ALLOCATION_TIMEOUT_S: Final = 5.0
 """How long a roll waits for its file, once: until it is there, further ones fail at once."""
-CLOSE_TIMEOUT_S: Final = 60.0
-"""How long a stop waits for a file that is being made, to be rid of it."""
 
 
 class FileNotMade(StoreError):
@@ -192,16 +190,20 @@ class LogFiles:
             region.sync()
 
     def close(self) -> None:
-        """Remove what was made ahead and not used; nothing more is made."""
+        """Have removed what was made ahead and not used; it is gone when the worker has ended."""
         self._is_closing = True
         self._discard()
 
     def _discard(self) -> None:
+        """Have the worker remove what it made, or is making: nobody waits for that."""
         ahead, self._ahead = self._ahead, None
-        if ahead is None:
-            return
+        if ahead is not None:
+            self._worker.begin(lambda: self._remove(ahead[1]))
+
+    def _remove(self, making: Future[Region]) -> None:
+        """Remove a file that was made before; runs on the worker."""
         with suppress(OSError):
             # It could not be made: there is nothing to remove.
-            region = ahead[1].result(CLOSE_TIMEOUT_S)
+            region = making.result(0)
             region.close()
             self._files.remove(region.path)

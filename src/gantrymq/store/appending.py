@@ -9,9 +9,10 @@ Owned by one task.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from gantrymq.errors import InvalidValue
+from gantrymq.kernel import LaneStop, SendTurn
 from gantrymq.store.allocation import FileNotMade
 from gantrymq.store.errors import StoreBusy, StoreNotWritable
 from gantrymq.store.put import MessageCheck, NewMessage, Stored, as_record, as_stored, check_all
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from gantrymq.store.put import Writability
     from gantrymq.store.put_timing import PutTiming
     from gantrymq.store.queue_offsets import QueueOffsets
+    from gantrymq.store.settings import StoreSettings
 
 
 class PutRules(NamedTuple):
@@ -35,6 +37,11 @@ class PutRules(NamedTuple):
     body_bytes_max: int
     delay_levels: int
     store_host: bytes
+
+    @classmethod
+    def of(cls, settings: StoreSettings, store_host: bytes) -> Self:
+        """Return the rules that settings say."""
+        return cls(settings.put.body_bytes_max, len(settings.schedule.delays_ms), store_host)
 
 
 class Appender:
@@ -78,6 +85,20 @@ class Appender:
         if run.requests:
             self._timing.appended(run.requests, watch.began, took)
         return run
+
+    def append_turn(self, buffer: Buffer, parts: Sequence[tuple[int, int, bytes]]) -> SendTurn:
+        """Store the ordinary sends of several connections; see `MessageStore`."""
+        watch = self._page_cache
+        if self._writability.reason is not None or watch.is_busy:
+            return SendTurn([], 0, 0, 0, LaneStop.POLICY)
+        watch.begin()
+        try:
+            turn = self._log.append_turn(buffer, parts)
+        finally:
+            took = watch.end()
+        if turn.requests:
+            self._timing.appended(turn.requests, watch.began, took)
+        return turn
 
     def append_replica(self, log_offset: int, data: Buffer) -> None:
         """Store bytes of a master's log; see `MessageStore`."""

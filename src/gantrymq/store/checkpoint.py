@@ -1,7 +1,7 @@
 """The checkpoint: up to which store timestamp log, consume queues and index are on the disk.
 
-    0      8      16     24              32                40 ........ 4096
-    | log  | queues | index | master flushed | confirm offset | zeros     |     big-endian i64
+    0      8      16     24              32                40 ... 4072 .......... 4096
+    | log  | queues | index | master flushed | confirm offset | zeros | index again |   big-endian
 
 The first three are RocketMQ's own (StoreCheckpoint.java); the two behind them belong to 5.x and are
 kept as they were found, like the rest of the page. After a crash, recovery begins at the log file
@@ -9,6 +9,12 @@ in which everything older than `min_timestamp` lies, so a value that is too larg
 entries, and one that is too small only costs time. That is why the page is never written in place:
 it has no checksum, and half a timestamp may be a larger one. A new page is made beside it, forced,
 and renamed over it.
+
+**The index, once more.** A timestamp does not tell apart two messages of one millisecond, of which
+the first was forced with its index file and the second came after that; and when a clock was set
+back, a millisecond is long. So the page ends with a mark, the index timestamp again, and the log
+offset of the last message that is safe in the index. If another broker has changed the timestamp
+since, the two differ, and the offset says nothing.
 
 Owned by one task; `image` is taken there, and `write_image` may run on a worker.
 """
@@ -28,6 +34,9 @@ SAFETY_MS: Final = 3000
 """How much earlier than the last timestamps recovery begins: several records share one."""
 
 _TIMES: Final = struct.Struct(">qqq")
+_MARK: Final = int.from_bytes(b"gantry:i")
+_INDEX: Final = struct.Struct(">qqq")
+_INDEX_AT: Final = PAGE_BYTES - _INDEX.size
 
 
 class Checkpoint:
@@ -41,6 +50,10 @@ class Checkpoint:
         self.log_ms: int = max(log_ms, 0)
         self.queues_ms: int = max(queues_ms, 0)
         self.index_ms: int = max(index_ms, 0)
+        mark, again_ms, log_offset = _INDEX.unpack_from(self._page, _INDEX_AT)
+        is_known = mark == _MARK and again_ms == self.index_ms
+        self.index_log_offset: int | None = log_offset if is_known else None
+        """Of the last message that is safe in the index; None where that is not known."""
 
     @property
     def min_timestamp(self) -> int:
@@ -55,6 +68,10 @@ class Checkpoint:
     def image(self) -> bytes:
         """Return the page with the timestamps as they are now."""
         _TIMES.pack_into(self._page, 0, self.log_ms, self.queues_ms, self.index_ms)
+        index = (0, 0, 0)
+        if self.index_log_offset is not None:
+            index = _MARK, self.index_ms, self.index_log_offset
+        _INDEX.pack_into(self._page, _INDEX_AT, *index)
         return bytes(self._page)
 
     def save(self, files: Files) -> None:

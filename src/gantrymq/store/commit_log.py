@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from gantrymq.errors import InvalidValue
-from gantrymq.kernel import BLANK_BYTES_MIN, LaneStop, Record, SendRun, kernel
+from gantrymq.kernel import BLANK_BYTES_MIN, LaneStop, Record, SendRun, SendTurn, kernel
 from gantrymq.store.allocation import FileNotMade
 from gantrymq.store.mapped_file import PAGE_BYTES, is_due
 from gantrymq.store.torn import check_never_torn
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gantrymq.clock import Clock
-    from gantrymq.kernel.interface import Buffer, SendLane
+    from gantrymq.kernel.interface import Buffer
+    from gantrymq.kernel.lanes import SendLane
     from gantrymq.store.allocation import LogFiles
     from gantrymq.store.mapped_file import MappedFile
 
@@ -167,6 +168,21 @@ class CommitLog:
                 return total._replace(stop=LaneStop.POLICY)
             self._roll()
 
+    def append_turn(self, buffer: Buffer, parts: Sequence[tuple[int, int, bytes]]) -> SendTurn:
+        """Store the ordinary sends of several connections; see `SendLane.append_each`.
+
+        It never makes or takes a file: where the last one is full, the walk ends with
+        `LaneStop.LOG_FULL`, and `append_sends` goes on.
+        """
+        tail = self._files[-1] if self._files else None
+        if tail is None or tail.is_full:
+            return SendTurn([], 0, 0, 0, LaneStop.LOG_FULL)
+        turn = self._lane.append_each(
+            buffer, parts, tail.tail, tail.wrote, tail.size, tail.start, self._stamp()
+        )
+        self._advance(tail, turn.log_position)
+        return turn
+
     def append(self, records: Sequence[Record]) -> Appended:
         """Store records one behind the other in one file; offsets and times are given here.
 
@@ -220,6 +236,19 @@ class CommitLog:
             raise InvalidValue(f"{len(data)} bytes at offset {log_offset} cross the end of a file")
         tail.tail[tail.wrote : end] = data
         self._advance(tail, end)
+
+    def cut_tail(self, log_offset: int) -> None:
+        """Drop what lies behind an offset of the last file: the beginning of a record, no more.
+
+        Raises:
+            InvalidValue: it lies before the last file.
+        """
+        if log_offset == self.wrote_offset:
+            return
+        tail = self._files[-1] if self._files else None
+        if tail is None or not tail.start <= log_offset < self.wrote_offset:
+            raise InvalidValue(f"offset {log_offset} is not in the last file of the log")
+        tail.cut(log_offset - tail.start)
 
     def commit(self, least_pages: int = 0) -> bool:
         """Bring what lies in a transient buffer into its file, if so many pages have begun.

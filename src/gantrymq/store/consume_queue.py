@@ -20,16 +20,16 @@ from gantrymq.kernel import UNIT_BYTES, QueueUnit
 from gantrymq.store.errors import QueueBeingSaved, StoreDamaged
 from gantrymq.store.queue_expiry import QueueSearch
 from gantrymq.store.queue_files import QueueFiles
-from gantrymq.store.unit_walk import PRE_BLANK, UNIT, log_end_before, walk
+from gantrymq.store.unit_walk import PRE_BLANK, UNIT, log_end_before, log_offset_of, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from gantrymq.kernel import QueueRun
-    from gantrymq.store.files import Files
+    from gantrymq.store.files import Files, StrPath
     from gantrymq.store.queue_expiry import QueueBegin
-    from gantrymq.store.queue_files import Write
+    from gantrymq.store.queue_files import Sync, Write
 
 _RECOVERED_FILES: Final = 3
 """Files from the end that recovery walks over, as Apache does; those before were full long ago."""
@@ -57,7 +57,7 @@ class ConsumeQueue:
         self,
         topic: str,
         queue_id: int,
-        directory: Path,
+        directory: StrPath,
         file_bytes: int,
         files: Files,
         changed: Callable[[ConsumeQueue], object] | None = None,
@@ -173,25 +173,26 @@ class ConsumeQueue:
             StoreDamaged: a queue offset that cannot be.
             QueueBeingSaved: it would begin anew, and a thread has its files in hand.
         """
-        fresh, missing = run, 0
-        if run.first_queue_offset * UNIT_BYTES != self._bytes.end or self._is_built(run.units):
-            part = self.fresh(run)
-            if part is None:
+        files = self._bytes
+        _topic, _queue_id, first, units, log_end, _stored = run
+        missing, end = 0, files.end
+        # Units are in log order, so one that lies behind the last message is new.
+        if first * UNIT_BYTES != end or int.from_bytes(units[:8]) < self.log_end:
+            fresh = self.fresh(run)
+            if fresh is None:
                 return 0
-            fresh = part
-            missing = self._make_room(fresh.first_queue_offset)
-        if self._changed is not None and not self._bytes.is_pending:
+            missing, units = self._make_room(fresh.first_queue_offset), fresh.units
+            end = files.end
+        if end == files.written and self._changed is not None:
             self._changed(self)
         if missing:
-            self._bytes.append(PRE_BLANK * missing)
-        self.log_end = fresh.log_end
-        self._bytes.append(fresh.units)
+            files.append(PRE_BLANK * missing)
+            end = files.end
+        self.log_end = log_end
+        if self._min == end:
+            self._log_min = log_offset_of(units)
+        files.append(units)
         return missing
-
-    def _is_built(self, units: bytes) -> bool:
-        """Tell whether the first of these units is of a message that the queue has."""
-        log_offset, size, _tags_code = UNIT.unpack_from(units)
-        return bool(log_offset + size <= self.log_end)
 
     def _make_room(self, first: int) -> int:
         """Be ready for a unit at a queue offset; return the units missing before it."""
@@ -230,7 +231,12 @@ class ConsumeQueue:
         """Return the queue offset up to which units are in the files."""
         return self._bytes.written // UNIT_BYTES
 
-    def pending_syncs(self) -> list[Path]:
+    @property
+    def is_unsynced(self) -> bool:
+        """Tell whether anything was written that is not forced yet."""
+        return self._bytes.is_unsynced
+
+    def pending_syncs(self) -> list[Sync]:
         """Return the files and directories to force; see `QueueFiles.pending_syncs`."""
         return self._bytes.pending_syncs()
 
@@ -265,14 +271,17 @@ class ConsumeQueue:
         if found.ends_in_garbage and self._changed is not None:
             self._changed(self)
 
-    def truncate_to(self, log_offset: int) -> None:
-        """Cut off the units of messages at or behind a log offset.
+    def truncate_to(self, log_offset: int, *, wipes_later: bool = False) -> None:
+        """Cut off the units of messages at or behind a log offset; see `QueueFiles.cut`.
 
         What is left behind the end of a queue without any unit is its offset: the first file stays,
         empty, and the next message gets the offset of the first that was cut off.
         """
         files = self._bytes
         if self.log_end <= log_offset:
+            return
+        if self._min == files.first and log_offset <= self._log_min:
+            self._cut_all(wipes_later=wipes_later)
             return
         start = files.end
         while start > files.first:
@@ -282,10 +291,19 @@ class ConsumeQueue:
                 # A message that stays; pre-blank units alone would not tell on which side they are.
                 break
         self.ext_address = found.ext_address
-        files.cut(found.end, files.written)
+        files.cut(found.end, files.written, wipes_later=wipes_later)
         if self._changed is not None:
             self._changed(self)
         self._note_end(found.log_end)
+
+    def _cut_all(self, *, wipes_later: bool) -> None:
+        """Cut off everything: the first unit is known to be of a message that goes."""
+        files = self._bytes
+        self.ext_address = 0
+        files.cut(files.first, files.written, wipes_later=wipes_later)
+        if self._changed is not None:
+            self._changed(self)
+        self._note_end(0)
 
     def _set_min(self, position: int, log_offset: int = -1) -> None:
         self._min, self._log_min = position, log_offset

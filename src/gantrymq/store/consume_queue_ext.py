@@ -23,10 +23,11 @@ from gantrymq.kernel import EXT_ADDRESS_MAX
 from gantrymq.store.queue_files import QueueFiles
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from gantrymq.store.files import Files
-    from gantrymq.store.queue_files import Write
+    from gantrymq.store.queue_files import Sync, Write
 
 _HEAD: Final = struct.Struct(">hqqh")
 _SIZE: Final = struct.Struct(">h")
@@ -98,6 +99,20 @@ class ConsumeQueueExt:
         bitmap = self._bytes.read(position + _HEAD.size, bitmap_bytes)
         return ExtUnit(tags_code, store_timestamp, bitmap) if len(bitmap) == bitmap_bytes else None
 
+    def is_resident(self, address: int) -> bool:
+        """Tell whether `read` would not wait for the disk."""
+        position = address - _ADDRESS_BASE
+        raw = self._bytes.read_now(position, _HEAD.size)
+        if raw is None or len(raw) < _HEAD.size:
+            return raw is not None
+        bitmap_bytes = _HEAD.unpack(raw)[3]
+        return self._bytes.read_now(position + _HEAD.size, max(bitmap_bytes, 0)) is not None
+
+    def later(self, address: int) -> Callable[[], object]:
+        """Return a call that brings a unit into memory; it may be made on a thread."""
+        view = self._bytes.view()
+        return lambda: view.read(address - _ADDRESS_BASE, _SIZE_MAX)
+
     # -- writing out -----------------------------------------------------------------------------
 
     @property
@@ -123,7 +138,12 @@ class ConsumeQueueExt:
         """Return the address up to which units are in the files."""
         return self._bytes.written + _ADDRESS_BASE
 
-    def pending_syncs(self) -> list[Path]:
+    @property
+    def is_unsynced(self) -> bool:
+        """Tell whether anything was written that is not forced yet."""
+        return self._bytes.is_unsynced
+
+    def pending_syncs(self) -> list[Sync]:
         """Return the files and directories to force; see `QueueFiles.pending_syncs`."""
         return self._bytes.pending_syncs()
 

@@ -3,7 +3,7 @@
 `Dispatcher.run(end)` takes the log from where it stopped to `end`. It runs right after an append,
 when replicated bytes have arrived, and through recovery; each time it is the same walk over the
 same bytes, so a queue built again is the queue that was. Who wants to know of new messages (held
-pulls) is told run by run, after the queue has them.
+pulls) is told of all that came at once, after the queues have it.
 
 How far it may go is its caller's business: up to what is committed, and with SYNC_FLUSH up to what
 is on the disk, so that nobody reads what a power cut could take back.
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 RECORDS_MAX: Final = 65536
 """Records in one call of the kernel: bounds what it holds at once."""
 
-MULTI_DISPATCH_QUEUES_MAX: Final = 128
-"""Further queues that one message may name."""
-
 
 class Dispatcher:
     """Knows how far the log has been dispatched; owned by the task that owns the log."""
@@ -40,7 +37,7 @@ class Dispatcher:
         queues: QueueTable,
         index: Index | None,
         delays_ms: Sequence[int],
-        arrived: Callable[[QueueRun], None],
+        arrived: Callable[[Sequence[QueueRun]], None],
     ) -> None:
         self._log = log
         self._queues = queues
@@ -93,17 +90,17 @@ class Dispatcher:
         Raises:
             OSError: the disk refuses; taking the same once more does what is missing.
         """
-        queue_of = self._queues.queue_of
-        for run in found.runs:
-            queue = queue_of(run.topic, run.queue_id)
+        runs = found.runs
+        known, queue_of = self._queues.by_bytes, self._queues.queue_of
+        for run in runs:
+            # By index: many queues with a message each are the usual case, not the odd one.
+            queue = known.get(run[:2]) or queue_of(run[0], run[1])
             if queue is not None:
                 queue.append(run)
         if self._index is not None and found.keys:
             self._index.insert(found.keys)
         # Not before all of it is in: the checkpoint takes this for what queues and index know.
-        last, arrived = self.last_store_timestamp, self._arrived
-        for run in found.runs:
-            last = max(last, run.last_store_timestamp)
-        self.last_store_timestamp = last
-        for run in found.runs:
-            arrived(run)
+        if runs:
+            last = max([run[5] for run in runs])
+            self.last_store_timestamp = max(self.last_store_timestamp, last)
+            self._arrived(runs)

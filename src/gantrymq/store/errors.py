@@ -28,5 +28,9 @@ class StoreNotWritable(StoreError):
     """The store takes no more writes, and says since when and why: a failed flush, a full disk."""
 
 
+class StoreOverloaded(StoreError):
+    """Too many questions wait for the disk, or the store closes: ask again later."""
+
+
 class StoreBusy(StoreError):
     """The page cache is busy: appending took too long a moment ago. Send elsewhere, or later."""

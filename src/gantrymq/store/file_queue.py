@@ -10,15 +10,17 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from gantrymq.store.errors import StoreDamaged
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
+    from collections.abc import Container, Iterable, Sequence
     from pathlib import Path
 
-    from gantrymq.store.files import Files
+    from gantrymq.store.files import Files, StrPath
+
+AnyPath = TypeVar("AnyPath", bound="StrPath")
 
 NAME_DIGITS: Final = 20
 _NAME: Final = re.compile(rf"\d{{{NAME_DIGITS}}}")
@@ -29,9 +31,16 @@ def file_name(start: int) -> str:
     return f"{start:0{NAME_DIGITS}d}"
 
 
-def file_starts(files: Files, directory: Path, file_bytes: int) -> list[int]:
+def is_file_name(name: str) -> bool:
+    """Tell whether a name is an offset, as those of data files are."""
+    return _NAME.fullmatch(name) is not None
+
+
+def file_starts(
+    directory: StrPath, listing: Iterable[tuple[str, int]], file_bytes: int
+) -> list[int]:
     """Return where the files of a directory begin, in order; see `file_paths`."""
-    return list(file_paths(files, (directory,), file_bytes))
+    return list(_checked([(name, length, directory) for name, length in listing], file_bytes))
 
 
 def file_paths(
@@ -49,59 +58,58 @@ def file_paths(
         StoreDamaged: a name that is not an offset, a length other than `file_bytes`, two files of
             one name, a gap.
     """
-    found = [one for one in _found(files, directories) if one[1] / one[0] not in left_out]
-    paths: dict[int, Path] = {}
-    for number, (name, directory) in enumerate(found, 1):
-        path = directory / name
-        if _NAME.fullmatch(name) is None:
-            raise StoreDamaged(_not_a_data_file(path))
-        length = files.size(path)
+    found = [one for one in _found(files, directories) if one[2] / one[0] not in left_out]
+    return {
+        start: directory / file_name(start)
+        for start, directory in _checked(found, file_bytes).items()
+    }
+
+
+def _checked(found: Sequence[tuple[str, int, AnyPath]], file_bytes: int) -> dict[int, AnyPath]:
+    """Return the directories of files by where they begin; takes (name, length, directory)."""
+    places: dict[int, AnyPath] = {}
+    for number, (name, length, directory) in enumerate(found, 1):
+        if length < 0 or not is_file_name(name):
+            raise StoreDamaged(
+                f"{directory}/{name} is not a data file; move it elsewhere: a broker refuses to "
+                "start over it"
+            )
         if length == 0 and number == len(found):
             break
         if length != file_bytes:
-            if files.is_directory(path):
-                raise StoreDamaged(_not_a_data_file(path))
             raise StoreDamaged(
-                f"{path} has {length} bytes, the settings say {file_bytes}; "
+                f"{directory}/{name} has {length} bytes, the settings say {file_bytes}; "
                 "open the store with the file size that it was written with"
             )
         start = int(name)
-        if start in paths:
+        if start in places:
             raise StoreDamaged(
-                f"{paths[start]} and {path} are one file of the log; move the one elsewhere that "
-                "does not belong here"
+                f"{places[start]}/{name} and {directory}/{name} are one file of the log; move the "
+                "one elsewhere that does not belong here"
             )
-        paths[start] = path
-    _check_order(paths, file_bytes)
-    return paths
+        places[start] = directory
+    for earlier, later in pairwise(places):
+        if later - earlier != file_bytes:
+            raise StoreDamaged(
+                f"{places[earlier]}/{file_name(earlier)} is followed by "
+                f"{places[later]}/{file_name(later)}, "
+                f"{later - earlier - file_bytes} bytes are missing between them; "
+                f"{file_name(earlier + file_bytes)} should be there"
+            )
+    return places
 
 
-def _found(files: Files, directories: Iterable[Path]) -> list[tuple[str, Path]]:
-    """Return every name in some directories with its directory, sorted by name."""
-    found = [(name, one) for one in dict.fromkeys(directories) for name in files.names(one)]
+def _found(files: Files, directories: Iterable[Path]) -> list[tuple[str, int, Path]]:
+    """Return all that is in some directories as (name, length, directory), sorted by name."""
+    found = [(*entry, one) for one in dict.fromkeys(directories) for entry in files.listing(one)]
     found.sort(key=itemgetter(0))
     return found
 
 
-def _not_a_data_file(path: Path) -> str:
-    return f"{path} is not a data file; move it elsewhere: a broker refuses to start over it"
-
-
-def _check_order(paths: dict[int, Path], file_bytes: int) -> None:
-    for earlier, later in pairwise(paths):
-        if later - earlier != file_bytes:
-            raise StoreDamaged(
-                f"{paths[earlier]} is followed by {paths[later]}, "
-                f"{later - earlier - file_bytes} bytes are missing between them; "
-                f"{file_name(earlier + file_bytes)} should be there"
-            )
-
-
 def drop_unfinished(files: Files, *directories: Path) -> Path | None:
     """Remove a last file of length 0; return its path if there was one."""
-    for name, directory in _found(files, directories)[-1:]:
-        path = directory / name
-        if files.size(path) == 0:
-            files.remove(path)
-            return path
+    for name, length, directory in _found(files, directories)[-1:]:
+        if length == 0:
+            files.remove(directory / name)
+            return directory / name
     return None

@@ -27,6 +27,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 if TYPE_CHECKING:
     from pathlib import Path
 
+    StrPath = str | Path
+    """Of 40,000 queues making a `Path` of each would cost more than looking at its files."""
+
 RESIDENT_BYTES_MAX: Final = 1 << 20
 """How far one question about the page cache looks ahead: 256 pages cost as much as one."""
 # PyDLL, for the call takes a microsecond and must not give the interpreter away meanwhile.
@@ -119,6 +122,13 @@ class Files(Protocol):
         """Return the sorted names in a directory; none if it does not exist."""
         ...
 
+    def listing(self, directory: StrPath) -> list[tuple[str, int]]:
+        """Return the sorted names in a directory, each with its length; -1 for a directory.
+
+        None if it does not exist; NotADirectoryError if it is a file.
+        """
+        ...
+
     def is_directory(self, path: Path) -> bool:
         """Tell whether a path is a directory."""
         ...
@@ -135,15 +145,15 @@ class Files(Protocol):
         """Return a whole file."""
         ...
 
-    def read_at(self, path: Path, position: int, count: int) -> bytes:
+    def read_at(self, path: StrPath, position: int, count: int) -> bytes:
         """Return at most `count` bytes from a position."""
         ...
 
-    def read_now(self, path: Path, position: int, count: int) -> bytes | None:
+    def read_now(self, path: StrPath, position: int, count: int) -> bytes | None:
         """Return `count` bytes from a position if they are in memory; None if one had to wait."""
         ...
 
-    def write_at(self, path: Path, position: int, data: bytes, size: int) -> None:
+    def write_at(self, path: StrPath, position: int, data: bytes, size: int) -> None:
         """Write at a position; a file that does not exist is made with `size` zeros first."""
         ...
 
@@ -151,7 +161,7 @@ class Files(Protocol):
         """Cut or extend a file to a size; it is made if it does not exist."""
         ...
 
-    def sync(self, path: Path) -> None:
+    def sync(self, path: StrPath) -> None:
         """Force a file that was written by position."""
         ...
 
@@ -159,7 +169,7 @@ class Files(Protocol):
         """Put a file in another's place at once."""
         ...
 
-    def sync_directory(self, directory: Path) -> None:
+    def sync_directory(self, directory: StrPath) -> None:
         """Force the names in a directory: files made, renamed, removed."""
         ...
 
@@ -317,6 +327,17 @@ class OsFiles:
         except FileNotFoundError:
             return []
 
+    def listing(self, directory: StrPath) -> list[tuple[str, int]]:
+        """Return the sorted names in a directory with their lengths."""
+        try:
+            entries = os.scandir(directory)
+        except FileNotFoundError:
+            return []
+        with entries:
+            return sorted(
+                [(one.name, -1 if one.is_dir() else one.stat().st_size) for one in entries]
+            )
+
     def is_directory(self, path: Path) -> bool:
         """Tell whether a path is a directory."""
         return path.is_dir()
@@ -336,7 +357,7 @@ class OsFiles:
         """Return a whole file."""
         return path.read_bytes()
 
-    def read_at(self, path: Path, position: int, count: int) -> bytes:
+    def read_at(self, path: StrPath, position: int, count: int) -> bytes:
         """Return at most `count` bytes from a position."""
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -344,7 +365,7 @@ class OsFiles:
         finally:
             os.close(handle)
 
-    def read_now(self, path: Path, position: int, count: int) -> bytes | None:
+    def read_now(self, path: StrPath, position: int, count: int) -> bytes | None:
         """Read without waiting (preadv2(2)); where that cannot be asked for, it may wait."""
         data = bytearray(count)
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -361,7 +382,7 @@ class OsFiles:
             os.close(handle)
         return None  # a part of them, or the file is shorter: whoever waits will see
 
-    def write_at(self, path: Path, position: int, data: bytes, size: int) -> None:
+    def write_at(self, path: StrPath, position: int, data: bytes, size: int) -> None:
         """Write at a position; a file that does not exist is made with `size` bytes of zeros."""
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
@@ -383,7 +404,7 @@ class OsFiles:
         finally:
             os.close(handle)
 
-    def sync(self, path: Path) -> None:
+    def sync(self, path: StrPath) -> None:
         """Force a file; its pages are found whoever wrote them."""
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -395,7 +416,7 @@ class OsFiles:
         """Put a file in another's place at once."""
         source.replace(target)
 
-    def sync_directory(self, directory: Path) -> None:
+    def sync_directory(self, directory: StrPath) -> None:
         """Force the names in a directory."""
         handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

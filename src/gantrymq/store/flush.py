@@ -104,6 +104,11 @@ class LogFlush:
                 force.run, lambda _: self._done(force), lambda error: self._fail(force, error)
             )
 
+    def cut(self, offset: int) -> None:
+        """Note that the log ends at an offset now; what is forced from there on is new."""
+        self.flushed_offset = min(self.flushed_offset, offset)
+        self._target = min(self._target, offset)
+
     def want_pages(self, least_pages: int) -> None:
         """See to it that what is committed is forced, if so many pages have begun since.
 

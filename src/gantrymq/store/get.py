@@ -27,6 +27,9 @@ SCAN_BYTES_MIN: Final = 16000
 SCAN_BYTES_MAX: Final = 80000
 """And at most, whatever a client asks for; it goes on from the next offset."""
 
+EVERYTHING: Final = 1 << 62
+"""More than any log has."""
+
 
 class TransferLimits(NamedTuple):
     """How much one read returns: of messages in memory, and of those that must come from disk."""
@@ -35,18 +38,18 @@ class TransferLimits(NamedTuple):
     memory_count: int = 32
     disk_bytes: int = 65536
     disk_count: int = 8
-    hot_bytes: int = 0
-    """How far behind the log's end a message still counts as in memory."""
+    hot_bytes: int = EVERYTHING
+    """How far behind the log's end a message still counts as in memory; with 0 none does."""
 
 
 def limits_of(settings: TransferSettings, memory_bytes: int) -> TransferLimits:
-    """Return the limits that the settings mean on a machine with so much RAM."""
+    """Return the limits that the settings mean on a machine with so much RAM; 0 is unknown."""
     return TransferLimits(
         settings.memory_bytes_max,
         settings.memory_messages_max,
         settings.disk_bytes_max,
         settings.disk_messages_max,
-        memory_bytes * settings.memory_percent // 100,
+        memory_bytes * settings.memory_percent // 100 if memory_bytes else EVERYTHING,
     )
 
 
@@ -143,7 +146,7 @@ class QueueReader:
         """
         self._log = log
         self.limits = limits
-        self._corrects = corrects
+        self.corrects = corrects
 
     def read(
         self, queue: ConsumeQueue | None, offset: int, count_max: int, choose: Filter | None
@@ -184,15 +187,14 @@ class QueueReader:
             )
         return Question(units, offset, count_max, choose, least, most)
 
-    def is_hot(self, queue: ConsumeQueue, offset: int) -> bool:
-        """Tell whether the message of an offset counts as in memory; one that is not there does."""
-        unit = queue.unit(offset)
-        if unit is None or unit.size == PRE_BLANK_SIZE or self.limits.hot_bytes == 0:
+    def is_hot(self, unit: QueueUnit | None) -> bool:
+        """Tell whether the message of a unit counts as in memory; one that is not there does."""
+        if unit is None or unit.size == PRE_BLANK_SIZE:
             return True
         return self._log.committed_offset - unit.log_offset <= self.limits.hot_bytes
 
     def _corrected(self, found: Found, offset: int) -> Found:
-        return found if self._corrects else found._replace(next_offset=offset)
+        return found if self.corrects else found._replace(next_offset=offset)
 
 
 def collect(log: LogView, limits: TransferLimits, asked: Question) -> Found:
@@ -243,7 +245,7 @@ def collect(log: LogView, limits: TransferLimits, asked: Question) -> Found:
         asked.max_offset,
         batch.records,
         batch.record_bytes,
-        batch.last_log_offset > 0 and behind > limits.hot_bytes > 0,
+        batch.last_log_offset > 0 and behind > limits.hot_bytes,
         behind,
     )
 
@@ -298,7 +300,7 @@ class _Batch:
         if count >= self._count_max:
             return True
         limits = self._limits
-        if self._committed - unit.log_offset > limits.hot_bytes > 0:
+        if self._committed - unit.log_offset > limits.hot_bytes:
             bytes_max, counted = limits.disk_bytes, limits.disk_count
         else:
             bytes_max, counted = limits.memory_bytes, limits.memory_count

@@ -54,6 +54,10 @@ class Holding:
         self._timing = timing
         self._replicas = replicas
 
+    def change_role(self, settings: StoreSettings) -> None:
+        """Wait for slaves from now on, or no longer."""
+        self._slave = waits_for_slave(settings)
+
     @property
     def waits_for_nothing(self) -> bool:
         """Tell whether `hold` lets everybody out at once, all being well."""

@@ -8,7 +8,7 @@ from gantrymq.kernel import kernel
 from gantrymq.store.put import POLICY_PROPERTIES
 
 if TYPE_CHECKING:
-    from gantrymq.kernel.interface import SendLane
+    from gantrymq.kernel.lanes import SendLane
 
 
 class Identity(NamedTuple):

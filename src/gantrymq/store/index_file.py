@@ -19,11 +19,14 @@ if TYPE_CHECKING:
 
     from gantrymq.kernel.interface import Buffer
     from gantrymq.store.files import Region
+    from gantrymq.store.presence import Presence, Walk
 
 _HEADER: Final = struct.Struct(">qqqqii")
+HEADER_BYTES: Final = _HEADER.size
 _SLOT_BYTES: Final = 4
 _ENTRY: Final = struct.Struct(">iqii")
 _SLOT: Final = struct.Struct(">i")
+_NEVER_MS: Final = 2**63 - 1
 
 
 class IndexHeader(NamedTuple):
@@ -50,6 +53,16 @@ class IndexEntry(NamedTuple):
 def index_file_bytes(slots: int, entries_max: int) -> int:
     """Return the length of an index file."""
     return _HEADER.size + _SLOT_BYTES * slots + _ENTRY.size * entries_max
+
+
+def mark_unused(region: Region) -> None:
+    """Mark a file that was made ahead of need, so that nobody takes it for the last one.
+
+    Apache RocketMQ, starting after a crash, keeps the index files whose end is not behind the
+    checkpoint's time, and goes on in the last of them: one of zeros would be that, and everything
+    that is dispatched again would be in the index twice. An end that is behind any time is removed.
+    """
+    _HEADER.pack_into(region.buffer, 0, 0, _NEVER_MS, 0, 0, 0, 0)
 
 
 class IndexFile:
@@ -83,6 +96,10 @@ class IndexFile:
         end_ms, end = max(before.end_timestamp, 0), max(before.end_log_offset, 0)
         _HEADER.pack_into(self._buffer, 0, end_ms, end_ms, end, end, 0, 1)
 
+    def begin(self) -> None:
+        """Begin with nothing, as the first file of an index."""
+        _HEADER.pack_into(self._buffer, 0, 0, 0, 0, 0, 0, 1)
+
     def insert(self, keys: Buffer, start: int) -> int:
         """Insert keys as dispatch makes them; return the position behind the last one taken."""
         return kernel.insert_keys(self._buffer, self._slots, self._entries_max, keys, start)
@@ -96,39 +113,48 @@ class IndexFile:
             or first <= end_ms <= last
         )
 
-    def find(self, key_hash: int, begin_ms: int, end_ms: int) -> Iterator[int]:
-        """Yield log offsets of a hash stored within a range of time, newest first."""
+    def find(
+        self, key_hash: int, begin_ms: int, end_ms: int, count_max: int, presence: Presence
+    ) -> list[int]:
+        """Return log offsets of a hash stored within a range of time, newest first."""
+        walk = presence.walk((self.region, key_hash, begin_ms, end_ms))
         header = self.header
-        for entry in self._chain(key_hash % self._slots, header.next_number):
-            if entry.seconds < 0:
-                return
+        if walk.number is None:
+            self._enter(walk, key_hash % self._slots, header.next_number, presence)
+        while walk.number and len(walk.found) < count_max:
+            presence.need(self.region, self._place(walk.number), _ENTRY.size)
+            entry = self._entry(walk.number)
             stored_ms = header.begin_timestamp + 1000 * entry.seconds
-            if entry.key_hash == key_hash and begin_ms <= stored_ms <= end_ms:
-                yield entry.log_offset
-            if stored_ms < begin_ms:
-                return
+            if (
+                entry.seconds >= 0
+                and entry.key_hash == key_hash
+                and begin_ms <= stored_ms <= end_ms
+            ):
+                walk.found.append(entry.log_offset)
+            is_over = entry.seconds < 0 or stored_ms < begin_ms
+            # Every number is below the one before it, however the file was damaged: else a chain
+            # could lead back to itself.
+            goes_on = 0 < entry.previous < walk.number and not is_over
+            walk.number = entry.previous if goes_on else 0
+            presence.step(walk)
+        return walk.found[: max(count_max, 0)]
+
+    def _enter(self, walk: Walk, slot: int, next_number: int, presence: Presence) -> None:
+        at = _HEADER.size + _SLOT_BYTES * slot
+        presence.need(self.region, at, _SLOT_BYTES)
+        (number,) = _SLOT.unpack_from(self._buffer, at)
+        walk.number = number if 0 < number < min(next_number, self._entries_max) else 0
 
     def entries(self) -> Iterator[IndexEntry]:
         """Yield all entries in the order they were written."""
         for number in range(1, min(self.header.next_number, self._entries_max)):
             yield self._entry(number)
 
-    def _chain(self, slot: int, next_number: int) -> Iterator[IndexEntry]:
-        """Yield the entries of a slot, newest first.
-
-        Every number is below the one before it, however the file was damaged: else a chain could
-        lead back to itself.
-        """
-        (number,) = _SLOT.unpack_from(self._buffer, _HEADER.size + _SLOT_BYTES * slot)
-        limit = min(next_number, self._entries_max)
-        while 0 < number < limit:
-            entry = self._entry(number)
-            yield entry
-            limit, number = number, entry.previous
+    def _place(self, number: int) -> int:
+        return _HEADER.size + _SLOT_BYTES * self._slots + _ENTRY.size * number
 
     def _entry(self, number: int) -> IndexEntry:
-        start = _HEADER.size + _SLOT_BYTES * self._slots
-        return IndexEntry(*_ENTRY.unpack_from(self._buffer, start + _ENTRY.size * number))
+        return IndexEntry(*_ENTRY.unpack_from(self._buffer, self._place(number)))
 
     def close(self) -> None:
         """Give up the mapping."""

@@ -89,6 +89,13 @@ class MappedFile:
         if self._transient is None:
             self.committed = position
 
+    def cut(self, position: int) -> None:
+        """Drop what was appended behind a position; zeros are left, as behind every tail."""
+        self.tail[position : self.wrote] = bytes(self.wrote - position)
+        self.wrote = position
+        self.committed = min(self.committed, position)
+        self.flushed = min(self.flushed, position)
+
     def commit(self) -> int:
         """Copy what was appended into the map; return the bytes that became readable."""
         if self._transient is None:

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gantrymq.clock import Clock
-    from gantrymq.kernel import QueueRun, SendRun
+    from gantrymq.kernel import QueueRun, SendRun, SendTurn
     from gantrymq.kernel.interface import Buffer
     from gantrymq.store.files import Files
     from gantrymq.store.recovery import RecoveryReport
@@ -74,7 +74,7 @@ class MessageStore:
         files: Files,
         clock: Clock,
         workers: Workers,
-        arrived: Callable[[QueueRun], None] = lambda _run: None,
+        arrived: Callable[[Sequence[QueueRun]], None] = lambda _runs: None,
         memory_bytes: int = 0,
         soon: Callable[[Callable[[], None]], object] | None = None,
     ) -> None:
@@ -103,7 +103,7 @@ class MessageStore:
         )
         self.statistics = StoreStatistics(clock)
         timing = PutTiming(self.statistics, clock, waits=waits(settings))
-        self._holding = Holding(settings, self.gate, clock, timing, lambda: self.replicas)
+        self.holding = Holding(settings, self.gate, clock, timing, lambda: self.replicas)
         lane = send_lane(identity, settings.put.body_bytes_max)
         sizes = settings.files
         self.pool = pool_of(settings)
@@ -145,19 +145,8 @@ class MessageStore:
         self.cleaner = StoreCleaner(settings, self._cleaned_parts(), workers.queue_flush)
 
     def _make_appender(self, identity: Identity, timing: PutTiming) -> Appender:
-        settings = self._settings
-        return Appender(
-            self.log,
-            self.offsets,
-            self.writability,
-            self.page_cache,
-            timing,
-            PutRules(
-                settings.put.body_bytes_max,
-                len(settings.schedule.delays_ms),
-                identity.store_host,
-            ),
-        )
+        rules = PutRules.of(self._settings, identity.store_host)
+        return Appender(self.log, self.offsets, self.writability, self.page_cache, timing, rules)
 
     def _make_reads(self, memory_bytes: int) -> StoreReading:
         transfer = self._settings.transfer
@@ -209,16 +198,8 @@ class MessageStore:
             OSError: the disk refuses.
         """
         paths = self._settings.paths
-        make_directories(
-            self._files,
-            [
-                self._root,
-                *log_directories(paths).writable,
-                paths.consume_queue,
-                paths.index,
-                paths.config,
-            ],
-        )
+        places = *log_directories(paths).writable, paths.consume_queue, paths.index, paths.config
+        make_directories(self._files, [self._root, *places])
         self._lock = ProcessLock(self._files, self._root)
         try:
             parts = self._parts(pid)
@@ -242,6 +223,7 @@ class MessageStore:
             self._tail_room.want(*(file.region.path for file in self.log.files[-1:]))
             if self.index is not None:
                 self._tail_room.want(*(file.path for file in self.index.files[-1:]))
+                self.index.serve(self._workers.allocation)
             self.log.prepare()
         return report
 
@@ -280,6 +262,8 @@ class MessageStore:
         try:
             clean = self._finish(saver)
             self.log_files.close()
+            if self.index is not None:
+                self.index.leave_off()
             self._workers.allocation.close()
             self._workers.tail_pages.close()
             if clean:
@@ -331,14 +315,6 @@ class MessageStore:
         self.offsets.forget_topic(topic)
         self.cleaner.topics.delete(topic)
 
-    def delete_expired(self) -> None:
-        """Delete expired log files at the next looks of the cleaner, whatever the hour."""
-        self.cleaner.order()
-
-    def take_counts(self) -> list[tuple[bytes, int, int]]:
-        """Return (topic, messages, bytes) of the ordinary sends since the last call."""
-        return self.offsets.take_counts()
-
     # -- put ------------------------------------------------------------------------------------
 
     def append_sends(self, buffer: Buffer, start: int, end: int, born_host: bytes) -> SendRun:
@@ -355,6 +331,19 @@ class MessageStore:
         if run.requests:
             self._appended()
         return run
+
+    def append_turn(self, buffer: Buffer, parts: Sequence[tuple[int, int, bytes]]) -> SendTurn:
+        """Store the ordinary sends of several connections, (start, end, born host) of each.
+
+        What it leaves is for `append_sends`, which also says why. Replies must pass the gate.
+        """
+        turn = self._appender.append_turn(buffer, parts)
+        if turn.requests:
+            self._appended()
+            if not self._is_sync:
+                # The turn is over: what is acknowledged now can be read by the next to ask.
+                self._dispatch.run(self.log.committed_offset)
+        return turn
 
     def put(self, messages: Sequence[NewMessage]) -> Stored:
         """Store messages of one topic and queue, one behind the other; all of them or none.
@@ -390,12 +379,12 @@ class MessageStore:
         Without `waits` (WAIT=false) it is called at once; the log is forced all the same. A
         SYNC_MASTER also waits for a slave (`gate.replicated`) if `replicas` has one to wait for.
         """
-        self._holding.hold(end, let_out, waits=waits)
+        self.holding.hold(end, let_out, waits=waits)
 
     @property
     def waits_for_nothing(self) -> bool:
         """Tell whether `hold` lets everybody out at once, all being well."""
-        return self._holding.waits_for_nothing
+        return self.holding.waits_for_nothing
 
     def _appended(self) -> None:
         """See to what was appended: SYNC_FLUSH forces it first, otherwise it is readable now."""
@@ -405,6 +394,7 @@ class MessageStore:
             return
         self.log.commit(self._settings.pool.commit_least_pages)
         self._dispatch.appended()
+        self.replicas.moved()
         if not self._settings.flush.is_timed:
             self.flush_log(self._settings.flush.least_pages)
 
@@ -415,6 +405,8 @@ class MessageStore:
         if self._saver is not None:
             self._saver.log_forced(stamp_ms)
         self.gate.flushed(offset)
+        if self._is_sync:
+            self.replicas.moved()
 
     def _spoiled(self, reason: str) -> None:
         """A force has failed; called on the worker that saw it."""
@@ -477,6 +469,7 @@ class MessageStore:
         committed = self.log.commit(least_pages)
         if committed and not self._is_sync:
             self._dispatch.run(self.log.committed_offset)
+            self.replicas.moved()
         return committed
 
     def flush_log(self, least_pages: int) -> None:

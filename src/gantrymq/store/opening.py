@@ -91,7 +91,8 @@ def open_parts(parts: StoreParts, progress: Callable[[int], None] | None = None)
         parts.checkpoint.queues_ms = 0
         parts.checkpoint.save(parts.files)
     if parts.index is not None:
-        parts.index.load(None if clean else parts.checkpoint.index_ms)
+        checkpoint = parts.checkpoint
+        parts.index.load(None if clean else checkpoint.index_ms, checkpoint.index_log_offset)
     end = _walk(parts, recovery, progress, clean=clean)
     is_spoiled = is_marked(parts.files, parts.root)
     dropped, wiped = recovery.cut(end.offset, trusts_zeros=not is_spoiled)
@@ -141,7 +142,8 @@ def _walk(
         safe = checkpoint.min_timestamp_with_index
     first = recovery.crash_start(safe)
     if recovery.starts:
-        parts.queues.truncate_to(recovery.starts[first])
+        # `_save_queues` writes all of them out before anybody is served.
+        parts.queues.truncate_to(recovery.starts[first], wipes_later=True)
     end = recovery.walk(
         first,
         verify_crc=parts.verify_crc,

@@ -9,8 +9,8 @@ and the caller goes the long way (`cold_read.py`), which decides about statuses 
 Two things are remembered between pulls, for consumers read on where they stopped:
 
 - chunks of units that lie in queue files, which cost three system calls each otherwise;
-- the last window of the log that was found in the page cache, for RESIDENT_S: a page may be gone by
-  then, and reading it waits for the disk once.
+- windows of the log that were found in the page cache, for RESIDENT_S: a page may be gone by then,
+  and reading it waits for the disk once.
 
 Owned by the task that owns the log.
 """
@@ -18,10 +18,11 @@ Owned by the task that owns the log.
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gantrymq.kernel import UNIT_BYTES, kernel
 from gantrymq.store.cold_read import TAIL_BYTES
+from gantrymq.store.files import RESIDENT_BYTES_MAX
 from gantrymq.store.get import Found
 from gantrymq.store.status import GetStatus
 
@@ -29,15 +30,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gantrymq.clock import Clock
+    from gantrymq.kernel.lanes import PullWay
     from gantrymq.store.commit_log import CommitLog
     from gantrymq.store.consume_queue import ConsumeQueue
     from gantrymq.store.get import TransferLimits
     from gantrymq.store.mapped_file import MappedFile
 
-CHUNK_UNITS: Final = 1024
-CHUNKS_MAX: Final = 512
+CHUNK_UNITS: Final = 2048
+CHUNKS_MAX: Final = 256
 """Chunks of units that are remembered: 10 MiB."""
-WINDOW_BYTES: Final = 1 << 20
+WINDOW_BYTES: Final = RESIDENT_BYTES_MAX // 2
+WINDOWS_MAX: Final = 64
 RESIDENT_S: Final = 0.05
 _LOG_OFFSET_BYTES: Final = 8
 
@@ -55,12 +58,12 @@ class UnitChunks:
         """
         number = offset // CHUNK_UNITS
         first = number * CHUNK_UNITS
-        if first + CHUNK_UNITS > queue.max_offset or first < queue.min_offset:
-            return queue.read_now(offset, units_max) or b"", 0
         # A queue that was begun anew has other units at the same offsets.
         key = queue, queue.restarts, number
         chunk = self._chunks.get(key)
         if chunk is None:
+            if first + CHUNK_UNITS > queue.max_offset or first < queue.min_offset:
+                return queue.read_now(offset, units_max) or b"", 0
             chunk = queue.read_now(first, CHUNK_UNITS)
             if chunk is None or len(chunk) < CHUNK_UNITS * UNIT_BYTES:
                 return queue.read_now(offset, units_max) or b"", 0
@@ -72,16 +75,26 @@ class UnitChunks:
         return chunk, (offset - first) * UNIT_BYTES
 
 
+class _Place(NamedTuple):
+    """Where a batch lies: units from `start` on, and the file of the log that they point into."""
+
+    units: bytes
+    start: int
+    file: MappedFile
+    log_end: int
+    """Position in the file up to which it is in memory."""
+
+
 class PackedReads:
     """Reads batches in one kernel call where that is possible."""
 
     def __init__(self, log: CommitLog, limits: TransferLimits, clock: Clock) -> None:
         self._log = log
         self._limits = limits
-        self._clock = clock
+        self._monotonic = clock.monotonic
         self._chunks = UnitChunks()
-        self._from = self._until = 0
-        self._known_until = 0.0
+        self._windows: dict[int, tuple[int, int, float]] = {}
+        """By number: from where to where the log is in memory, and until when that is believed."""
 
     def read(
         self, queue: ConsumeQueue | None, offset: int, count_max: int, hashes: Sequence[int]
@@ -90,27 +103,15 @@ class PackedReads:
 
         None means that somebody else must look.
         """
-        if queue is None or count_max < 1 or not queue.min_offset <= offset < queue.max_offset:
+        place = self._place(queue, offset, count_max)
+        if queue is None or place is None:
             return None
-        units, start = self._chunks.units(queue, offset, count_max)
-        first = int.from_bytes(units[start : start + _LOG_OFFSET_BYTES], signed=True)
-        file = self._log.file_at(first) if len(units) - start >= UNIT_BYTES else None
-        log_end = None if file is None else self._readable_until(file, first)
-        if file is None or log_end is None:
-            return None
+        units, start, file, log_end = place
         limits = self._limits
         found = kernel.gather_records(
-            units,
-            start,
-            len(units),
-            file.region.buffer,
-            0,
-            log_end,
-            file.start,
-            hashes,
-            min(count_max, limits.memory_count),
-            limits.memory_bytes,
-        )
+            units, start, len(units), file.region.buffer, 0, log_end, file.start, hashes,
+            min(count_max, limits.memory_count), limits.memory_bytes,
+        )  # fmt: skip
         if not found.messages:
             return None
         return Found(
@@ -124,20 +125,79 @@ class PackedReads:
             packed=found.messages,
         )
 
+    def new_way(
+        self,
+        hashes: Sequence[int],
+        count_max: int,
+        version: int,
+        suggested: int,
+        note: object,
+    ) -> PullWay:
+        """Return a way for pulls that are alike, with the limits of one read."""
+        limits = self._limits
+        return kernel.PullWay(
+            hashes, min(count_max, limits.memory_count), limits.memory_bytes, version, suggested,
+            note,
+        )  # fmt: skip
+
+    def point(self, way: PullWay, queue: ConsumeQueue | None, offset: int, count_max: int) -> bool:
+        """Show a way of the kernel's where to read on from an offset; False if somebody must look.
+
+        That holds for RESIDENT_S, and so does what it says of the queue's ends.
+        """
+        place = self._place(queue, offset, count_max)
+        if queue is None or place is None:
+            return False
+        first = offset - place.start // UNIT_BYTES
+        way.point(
+            place.units, first, place.file.region.buffer, place.log_end, place.file.start,
+            queue.min_offset, queue.max_offset, self._monotonic() + RESIDENT_S,
+        )  # fmt: skip
+        return True
+
+    def _place(self, queue: ConsumeQueue | None, offset: int, count_max: int) -> _Place | None:
+        if queue is None or count_max < 1 or not queue.min_offset <= offset < queue.max_offset:
+            return None
+        units, start = self._chunks.units(queue, offset, count_max)
+        if len(units) - start < UNIT_BYTES:
+            return None
+        first = int.from_bytes(units[start : start + _LOG_OFFSET_BYTES], signed=True)
+        file = self._log.file_at(first)
+        log_end = None if file is None else self._readable_until(file, first)
+        if file is None or log_end is None:
+            return None
+        return _Place(units, start, file, log_end)
+
     def _readable_until(self, file: MappedFile, log_offset: int) -> int | None:
         """Return up to which position a file is in memory from an offset on; None if it is not."""
-        committed = self._log.committed_offset
-        behind = committed - log_offset
+        behind = self._log.committed_offset - log_offset
+        if behind > self._limits.hot_bytes:
+            return None
         if behind <= TAIL_BYTES:
             return file.committed
-        if behind > self._limits.hot_bytes > 0:
-            return None
-        now = self._clock.monotonic()
-        if not self._from <= log_offset < self._until or now > self._known_until:
-            position = log_offset - file.start
-            stop = min(position + WINDOW_BYTES, file.committed)
-            self._from = log_offset
-            self._until = file.start + file.region.resident_end(position, stop)
-            self._known_until = now + RESIDENT_S
-        until = self._until - file.start
-        return until if until > log_offset - file.start else None
+        now = self._monotonic()
+        number = log_offset // WINDOW_BYTES
+        window = self._windows.get(number)
+        if window is None or now > window[2] or not window[0] <= log_offset < window[1]:
+            window = self._look(file, number, log_offset, now)
+        until = window[1]
+        return until - file.start if until > log_offset else None
+
+    def _look(
+        self, file: MappedFile, number: int, log_offset: int, now: float
+    ) -> tuple[int, int, float]:
+        """Ask which part of a window, and of the one behind it, is in memory.
+
+        From its beginning on, if that is: readers of several queues are here at the same time.
+        """
+        stop = min((number + 2) * WINDOW_BYTES - file.start, file.committed)
+        begin = max(number * WINDOW_BYTES - file.start, 0)
+        until = file.region.resident_end(begin, stop)
+        position = log_offset - file.start
+        if until <= position:
+            begin, until = position, file.region.resident_end(position, stop)
+        window = file.start + begin, file.start + until, now + RESIDENT_S
+        if len(self._windows) >= WINDOWS_MAX:
+            self._windows.clear()
+        self._windows[number] = window
+        return window

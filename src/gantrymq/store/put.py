@@ -19,7 +19,7 @@ from gantrymq.store.status import PutStatus
 from gantrymq.wire.properties import encode_properties
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 log = logging.getLogger(__name__)
 
@@ -99,6 +99,8 @@ class Writability:
     def __init__(self) -> None:
         self.is_open = False
         self.is_slave = False
+        self.may_reign: Callable[[], bool] | None = None
+        """With failover: whether this master's lease still holds, asked before every append."""
         self._reasons: dict[str, str] = {}
 
     def forbid(self, source: str, reason: str) -> None:
@@ -132,6 +134,8 @@ class Writability:
             return "the store is not open"
         if self.is_slave:
             return "this broker is a slave; send to its master"
+        if self.may_reign is not None and not self.may_reign():
+            return "this master cannot renew its lease; another one may be elected"
         return next(iter(self._reasons.values()), None)
 
 

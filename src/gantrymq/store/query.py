@@ -15,9 +15,10 @@ take back, and nobody shall have seen them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gantrymq.kernel import Stop, kernel
+from gantrymq.store.presence import Waiting
 from gantrymq.store.search import store_timestamp
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
     from gantrymq.store.commit_log import CommitLog
     from gantrymq.store.index import Index
+    from gantrymq.store.presence import Presence
+
+_SIZE_BYTES: Final = 4
 
 
 class FoundByKey(NamedTuple):
@@ -42,9 +46,14 @@ class MessageQuery:
     """Looks messages up; owned by the task that owns the log."""
 
     def __init__(
-        self, log: CommitLog, index: Index | None, limit: Callable[[], int] | None = None
+        self,
+        log: CommitLog,
+        index: Index | None,
+        limit: Callable[[], int] | None = None,
+        presence: Presence | None = None,
     ) -> None:
         """Show the log up to what `limit` says each time; without it, all that is committed."""
+        self._presence = Waiting() if presence is None else presence
         self._log = log
         self._index = index
         self._limit = limit
@@ -55,7 +64,7 @@ class MessageQuery:
         """Return the newest messages of a topic with a key, stored within a range of time."""
         if self._index is None:
             return FoundByKey([], 0, 0)
-        found = self._index.query(topic, key, count_max, begin_ms, end_ms)
+        found = self._index.query(topic, key, count_max, begin_ms, end_ms, self._presence)
         if not found.log_offsets:
             return FoundByKey([], 0, 0)
         candidates = map(self.by_log_offset, sorted(set(found.log_offsets)))
@@ -76,6 +85,9 @@ class MessageQuery:
             end = min(end, self._limit() - file.start)
         if position >= end:
             return None
+        self._presence.need(file.region, position, min(_SIZE_BYTES, end - position))
+        size = int.from_bytes(file.region.buffer[position : position + _SIZE_BYTES])
+        self._presence.need(file.region, position, min(size, end - position))
         found = kernel.scan_records(file.region.buffer, position, end, file.start, False, 1)
         if found.records == 0 or found.stop not in {Stop.LIMIT, Stop.END}:
             return None

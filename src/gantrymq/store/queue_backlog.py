@@ -6,8 +6,8 @@ brought them to the disk. At a quarter of the bound a save is begun, if none is 
 flushIntervalConsumeQueue says. Nothing that was put is lost meanwhile: it is in the log.
 
 Asking thousands of queues costs time, so they are asked only when the log has grown so far that the
-bound may have been reached. A byte of the log makes at most `UNITS_PER_LOG_BYTE` bytes of units: a
-record of 91 bytes and more makes one unit of 20, and another one for each queue that it names.
+bound may have been reached. A byte of the log makes no more than a byte of units: a record has 91
+bytes or more, its unit 20, and one in the extension 20 and a bitmap of some bytes.
 
 Owned by the task that owns the store.
 """
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 WAITING_BYTES_MAX: Final = 128 << 20
 """Some six million messages."""
-UNITS_PER_LOG_BYTE: Final = 8
 _SOURCE: Final = "backlog"
 
 
@@ -49,7 +48,7 @@ class QueueBacklog:
         """See how much waits, now that the log is dispatched up to an offset."""
         waiting = self._queues.waiting_bytes()
         left = self.bytes_max - waiting
-        self.look_at = dispatched + max(left, 0) // UNITS_PER_LOG_BYTE
+        self.look_at = dispatched + max(left, 0)
         if waiting * 4 >= self.bytes_max:
             self._save()
         if left <= 0:

@@ -22,12 +22,11 @@ from gantrymq.wire.properties import decode_properties
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
     from typing import TypeAlias
 
     from gantrymq.kernel import QueueRun
     from gantrymq.store.consume_queue_ext import ConsumeQueueExt
-    from gantrymq.store.files import Files
+    from gantrymq.store.files import Files, StrPath
 
     ReadLog: TypeAlias = Callable[[int, int], memoryview | None]
     MakeBitmap: TypeAlias = Callable[[str, Mapping[str, str]], bytes | None]
@@ -66,7 +65,7 @@ class ExtendedQueue(ConsumeQueue):
         self,
         topic: str,
         queue_id: int,
-        directory: Path,
+        directory: StrPath,
         file_bytes: int,
         files: Files,
         changed: Callable[[ConsumeQueue], object],

@@ -25,21 +25,22 @@ from __future__ import annotations
 
 from contextlib import suppress
 from copy import copy
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from gantrymq.errors import InvalidValue
 from gantrymq.kernel import UNIT_BYTES
 from gantrymq.store.errors import StoreDamaged
-from gantrymq.store.file_queue import drop_unfinished, file_name, file_starts
+from gantrymq.store.file_queue import drop_unfinished, file_name, file_starts, is_file_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
-    from gantrymq.store.files import Files
+    from gantrymq.store.files import Files, StrPath
 
 WAITING_BYTES_MAX: Final = 65536
 """More than this is not kept waiting for the next flush."""
+PAGE_BYTES: Final = 4096
 RECENT_BYTES: Final = 32 * UNIT_BYTES
 """Written bytes that stay in memory: consumers that keep up ask for the last batch."""
 
@@ -47,27 +48,49 @@ RECENT_BYTES: Final = 32 * UNIT_BYTES
 class Write(NamedTuple):
     """Bytes that belong at a position of a file, which is made with `file_bytes` zeros first."""
 
-    path: Path
+    path: str
     position: int
     data: bytes
     file_bytes: int
 
 
+class Sync(NamedTuple):
+    """A file, or a directory with the names in it, that is to be forced."""
+
+    path: str
+    is_directory: bool = False
+
+
 def write_out(files: Files, writes: Iterable[Write]) -> None:
     """Do the writes that owners handed out; may run on any thread."""
     for write in writes:
-        try:
-            files.write_at(*write)
-        except FileNotFoundError:
-            # A queue has no directory before its first unit.
-            files.make_directory(write.path.parent)
-            files.write_at(*write)
+        for part in _first_page_last(write):
+            try:
+                files.write_at(*part)
+            except FileNotFoundError:
+                # A queue has no directory before its first unit.
+                files.make_directory(Path(part.path).parent)
+                files.write_at(*part)
 
 
-def sync_out(files: Files, paths: Iterable[Path]) -> None:
+def _first_page_last(write: Write) -> tuple[Write, ...]:
+    """Return a write in parts, so that a kill in the middle of it leaves no unit without its end.
+
+    The system ends a write between two pages if its process is killed, and a unit may lie on both.
+    Apache would take it for a good one, with half a tags code. While the first page is missing,
+    the queue ends before it.
+    """
+    head = PAGE_BYTES - write.position % PAGE_BYTES
+    if len(write.data) <= head:
+        return (write,)
+    behind = write._replace(position=write.position + head, data=write.data[head:])
+    return behind, write._replace(data=write.data[:head])
+
+
+def sync_out(files: Files, syncs: Iterable[Sync]) -> None:
     """Force the files and directories that owners handed out; may run on any thread."""
-    for path in dict.fromkeys(paths):
-        if files.is_directory(path):
+    for path, is_directory in dict.fromkeys(syncs):
+        if is_directory:
             files.sync_directory(path)
         else:
             files.sync(path)
@@ -94,9 +117,8 @@ class QueueFiles:
         "_file_bytes",
         "_files",
         "_files_end",
+        "_has_unfinished",
         "_named_end",
-        "_named_path",
-        "_named_start",
         "_stale_until",
         "_tail",
         "_tail_start",
@@ -110,12 +132,12 @@ class QueueFiles:
         "written",
     )
 
-    def __init__(self, directory: Path, file_bytes: int, files: Files) -> None:
-        self._directory = directory
+    def __init__(self, directory: StrPath, file_bytes: int, files: Files) -> None:
+        self._directory = str(directory)
         self._file_bytes = file_bytes
         self._files = files
         self._tail = bytearray()
-        self._named_start, self._named_path = -1, directory
+        self._has_unfinished = False
         self.is_held = False
         """Nothing is written but by the thread that saves the queues."""
         self.restarts = -1
@@ -136,7 +158,7 @@ class QueueFiles:
     @property
     def directory(self) -> Path:
         """Return where the files lie."""
-        return self._directory
+        return Path(self._directory)
 
     @property
     def file_bytes(self) -> int:
@@ -153,15 +175,30 @@ class QueueFiles:
         """Tell whether there is anything to write out."""
         return self.end > self.written or self._stale_until > self.end
 
+    @property
+    def is_unsynced(self) -> bool:
+        """Tell whether anything was written that is not forced yet."""
+        return self._unsynced_from is not None
+
     def load(self, *, after_crash: bool = False) -> None:
         """Learn from the names which files there are; all of them count as full.
 
         A power cut may leave files without length, or none, between others. What lies behind them
         was not forced either and is built again, so after a crash it is removed.
+
+        Raises:
+            StoreDamaged: there is something else, or files that are not of one queue.
         """
+        found = self._files.listing(self._directory)
         if after_crash:
-            self._drop_unforced()
-        starts = file_starts(self._files, self._directory, self._file_bytes)
+            found = self._drop_unforced(found)
+        starts = file_starts(self._directory, found, self._file_bytes)
+        if starts and starts[0] % self._file_bytes:
+            raise StoreDamaged(
+                f"{self._path(starts[0])} is named by an offset that no file of {self._file_bytes} "
+                "bytes begins at; give it its old name back, or move it elsewhere"
+            )
+        self._has_unfinished = len(starts) < len(found)
         self._restart_at(starts[0] if starts else 0)
         if starts:
             behind = starts[-1] + self._file_bytes
@@ -170,22 +207,25 @@ class QueueFiles:
             # A process that was killed may not have forced the names that are seen here.
             self._named_end = starts[0] if after_crash else behind
 
-    def _drop_unforced(self) -> None:
-        names = self._files.names(self._directory)
-        sizes = [self._files.size(self._directory / name) for name in names]
-        if any(size not in {0, self._file_bytes} for size in sizes):
-            return  # no crash does that: `file_starts` will say what it is
-        good, expected = 0, names[0] if names else ""
-        while good < len(names) and names[good] == expected and sizes[good]:
+    def _drop_unforced(self, found: list[tuple[str, int]]) -> list[tuple[str, int]]:
+        """Remove what a power cut left incomplete, and all behind it; return the rest."""
+        lengths = {0, self._file_bytes}
+        if any(size not in lengths or not is_file_name(name) for name, size in found):
+            return found  # no crash does that: `file_starts` will say what it is
+        good, expected = 0, found[0][0] if found else ""
+        for name, size in found:
+            if name != expected or size == 0:
+                break
             good += 1
-            expected = file_name(int(names[0]) + good * self._file_bytes)
-        self._remove([self._directory / name for name in names[good:]])
+            expected = file_name(int(found[0][0]) + good * self._file_bytes)
+        self._remove([f"{self._directory}/{name}" for name, _size in found[good:]])
+        return found[:good]
 
-    def _remove(self, paths: list[Path]) -> None:
+    def _remove(self, paths: list[str]) -> None:
         """Remove files, and see that a power cut does not bring back what was in them."""
         for path in reversed(paths):
             with suppress(FileNotFoundError):  # the cleaner was first
-                self._files.remove(path)
+                self._files.remove(Path(path))
         if paths:
             self._files.sync_directory(self._directory)
 
@@ -254,13 +294,10 @@ class QueueFiles:
         """Return where the last file ends that holds bytes before a position."""
         return self._start_of(position + self._file_bytes - 1)
 
-    def _path(self, start: int) -> Path:
-        if start != self._named_start:
-            # Making a path costs more than reading from the file.
-            self._named_start, self._named_path = start, self._directory / file_name(start)
-        return self._named_path
+    def _path(self, start: int) -> str:
+        return f"{self._directory}/{start:020d}"
 
-    def _paths(self, start: int, stop: int) -> list[Path]:
+    def _paths(self, start: int, stop: int) -> list[str]:
         return [self._path(at) for at in range(start, stop, self._file_bytes)]
 
     # -- growing ---------------------------------------------------------------------------------
@@ -268,9 +305,8 @@ class QueueFiles:
     def append(self, data: bytes) -> None:
         """Add bytes at the end; write them out at once if too many wait."""
         self._tail += data
-        self.end += len(data)
-        waiting = self.end - self.written
-        if waiting > WAITING_BYTES_MAX and self._taken is None and not self.is_held:
+        self.end = end = self.end + len(data)
+        if end - self.written > WAITING_BYTES_MAX and self._taken is None and not self.is_held:
             self.write_now()
 
     def write_now(self) -> None:
@@ -330,16 +366,18 @@ class QueueFiles:
             del self._tail[:superfluous]
             self._tail_start += superfluous
 
-    def pending_syncs(self) -> list[Path]:
+    def pending_syncs(self) -> list[Sync]:
         """Return the files, and directories, to force so that all writes handed out are safe."""
         if self._unsynced_from is None:
             return []
         begin = max(self._unsynced_from, self.first)
         stop = max(self.written, self._taken or 0, min(begin + 1, self._files_end))
-        paths = self._paths(self._start_of(begin), stop)
+        syncs = [Sync(path) for path in self._paths(self._start_of(begin), stop)]
         if stop > self._named_end:
-            paths += [self._directory, *self._directory.parents[:2]]
-        return paths
+            topic = self._directory.rpartition("/")[0]
+            directories = self._directory, topic, topic.rpartition("/")[0]
+            syncs += [Sync(one, is_directory=True) for one in directories]
+        return syncs
 
     def synced(self, position: int) -> None:
         """Note that what was written up to a position is forced."""
@@ -349,11 +387,12 @@ class QueueFiles:
 
     # -- shrinking -------------------------------------------------------------------------------
 
-    def cut(self, position: int, stale_until: int) -> None:
+    def cut(self, position: int, stale_until: int, *, wipes_later: bool = False) -> None:
         """Forget what lies behind a position and remove the files that are all behind it.
 
         The first file stays, if only for its name. Bytes up to `stale_until` are wiped now: once
-        the log has grown again, nobody could tell them from good ones.
+        the log has grown again, nobody could tell them from good ones. Who has everything written
+        out before that may have them wiped with the next write.
         """
         self._check_idle()
         keep_until = self._end_of(max(position, self.first + 1))
@@ -367,13 +406,14 @@ class QueueFiles:
         else:
             del self._tail[position - self._tail_start :]
         self._stale_until = min(max(self._stale_until, stale_until), self._files_end)
-        if self._stale_until > self.end:
+        if self._stale_until > self.end and not wipes_later:
             self.write_now()
 
     def drop_unfinished(self) -> None:
         """Remove the empty file that a crash may leave behind when it was about to be made."""
-        if self._files_end == self.first or self._files.exists(self._path(self._files_end)):
-            drop_unfinished(self._files, self._directory)
+        if self._has_unfinished:
+            self._has_unfinished = False
+            drop_unfinished(self._files, self.directory)
 
     def restart(self, position: int) -> None:
         """Remove everything and begin again at the start of the file that a position lies in."""
@@ -390,7 +430,7 @@ class QueueFiles:
 
     def paths_before(self, keep: int) -> list[Path]:
         """Return the files before the one that begins at `keep`, in order."""
-        return self._paths(self.first, keep)
+        return [Path(path) for path in self._paths(self.first, keep)]
 
     def drop_before(self, keep: int) -> None:
         """Forget the files before the one that begins at `keep`."""
@@ -404,9 +444,9 @@ class QueueFiles:
     def all_paths(self) -> list[Path]:
         """Return all that must be removed to be rid of it, in order: files, then the directory."""
         stop = max(self._files_end, self._taken or 0)
-        paths = self._paths(self.first, stop)
-        if paths or self._files.is_directory(self._directory):
-            paths.append(self._directory)
+        paths = [Path(path) for path in self._paths(self.first, stop)]
+        if paths or self._files.is_directory(self.directory):
+            paths.append(self.directory)
         return paths
 
     def _check_idle(self) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gantrymq.kernel.interface import SendLane
+    from gantrymq.kernel.lanes import SendLane
     from gantrymq.store.queue_table import QueueTable
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 import threading
 from collections import Counter
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gantrymq.errors import InvalidValue
@@ -25,14 +26,14 @@ from gantrymq.store.queue_extending import ExtendedQueue, Extending
 from gantrymq.store.queue_files import remove_all, sync_out, write_out
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from gantrymq.store.consume_queue_ext import ExtUnit
     from gantrymq.store.files import Files
     from gantrymq.store.queue_expiry import QueueBegin, QueueSearch
     from gantrymq.store.queue_extending import ReadLog
-    from gantrymq.store.queue_files import Write
+    from gantrymq.store.queue_files import Sync, Write
 
 QUEUES_DIRECTORY: Final = "consumequeue"
 EXT_DIRECTORY: Final = "consumequeue_ext"
@@ -43,7 +44,7 @@ class QueueFlush(NamedTuple):
     """What a flush has to do, as plain values, and how far each queue is when it is done."""
 
     writes: list[Write]
-    syncs: list[Path]
+    syncs: list[Sync]
     queues: list[tuple[ConsumeQueue, int]]
     extensions: list[tuple[ConsumeQueueExt, int]]
     thorough: bool
@@ -71,10 +72,11 @@ class QueueTable:
         self._ext_file_bytes = ext_file_bytes
         self.extending = Extending(read_log)
         self._topics: dict[str, dict[int, ConsumeQueue]] = {}
-        self._by_bytes: dict[tuple[bytes, int], ConsumeQueue] = {}
+        self.by_bytes: dict[tuple[bytes, int], ConsumeQueue] = {}
         """The same by what stands in records, as far as dispatch has asked for it."""
         self._extensions: dict[ConsumeQueue, ConsumeQueueExt] = {}
-        self._changed: set[ConsumeQueue] = set()
+        self._changed: dict[ConsumeQueue, None] = {}
+        """Those with something to write out; who has waited longest comes first."""
         self._unsynced: set[ConsumeQueue] = set()
         self._flushing = False
         self._expiring: set[ConsumeQueue] = set()
@@ -101,6 +103,14 @@ class QueueTable:
         """Return the queues of a topic by queue id."""
         return [queue for _id, queue in sorted(self._topics.get(topic, {}).items())]
 
+    def ends(self) -> dict[tuple[str, int], int]:
+        """Return by topic and queue where every queue ends."""
+        return {
+            (topic, queue_id): queue.max_offset
+            for topic, queues in self._topics.items()
+            for queue_id, queue in queues.items()
+        }
+
     def find(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         """Return a queue if it is there."""
         return self._topics.get(topic, {}).get(queue_id)
@@ -121,12 +131,12 @@ class QueueTable:
 
         Nobody can ask for messages of such a topic.
         """
-        queue = self._by_bytes.get((topic, queue_id))
+        queue = self.by_bytes.get((topic, queue_id))
         if queue is None:
             name = topic.decode(errors="replace")
             if not is_path_safe(name):
                 return None
-            queue = self._by_bytes[topic, queue_id] = self.queue(name, queue_id)
+            queue = self.by_bytes[topic, queue_id] = self.queue(name, queue_id)
         return queue
 
     def extension(self, queue: ConsumeQueue) -> ConsumeQueueExt | None:
@@ -176,8 +186,8 @@ class QueueTable:
 
     def _new_queue(self, topic: str, queue_id: int) -> ConsumeQueue:
         place, files = f"{topic}/{queue_id}", self._files
-        directory = self._root / QUEUES_DIRECTORY / place
-        file_bytes, note = self._file_bytes, self._changed.add
+        directory = f"{self._root}/{QUEUES_DIRECTORY}/{place}"
+        file_bytes, note = self._file_bytes, self._changed.setdefault
         if self._ext_file_bytes is None:
             return ConsumeQueue(topic, queue_id, directory, file_bytes, files, note)
         extension = ConsumeQueueExt(self._root / EXT_DIRECTORY / place, self._ext_file_bytes, files)
@@ -206,27 +216,16 @@ class QueueTable:
         Raises:
             StoreDamaged: a queue has files that cannot be its own.
         """
-        directory = self._root / QUEUES_DIRECTORY
-        for topic in self._files.names(directory):
-            if not is_path_safe(topic) or not self._files.is_directory(directory / topic):
+        directory = f"{self._root}/{QUEUES_DIRECTORY}"
+        for topic, size in self._files.listing(directory):
+            if size >= 0 or not is_path_safe(topic):
                 continue
-            for name in self._files.names(directory / topic):
-                if _QUEUE_ID.fullmatch(name):
-                    self._load(self._add(topic, int(name)), after_crash=after_crash)
-
-    def _load(self, queue: ConsumeQueue, *, after_crash: bool) -> None:
-        try:
-            queue.load(after_crash=after_crash)
-            # Only if nothing is there: asking for 40,000 directories takes its time.
-            is_queue = queue.max_offset > 0 or self._files.is_directory(queue.directory)
-        except NotADirectoryError:
-            is_queue = False
-        if not is_queue:
-            del self._topics[queue.topic][queue.queue_id]
-            self._by_bytes.clear()
-            self._extensions.pop(queue, None)
-        elif extension := self._extensions.get(queue):
-            extension.load(after_crash=after_crash)
+            for name, length in self._files.listing(f"{directory}/{topic}"):
+                if length < 0 and _QUEUE_ID.fullmatch(name):
+                    queue = self._add(topic, int(name))
+                    queue.load(after_crash=after_crash)
+                    if extension := self._extensions.get(queue):
+                        extension.load(after_crash=after_crash)
 
     def recover(self) -> None:
         """Find the end of every queue; see `ConsumeQueue.recover`."""
@@ -235,10 +234,10 @@ class QueueTable:
             if extension := self._extensions.get(queue):
                 extension.recover(queue.ext_address)
 
-    def truncate_to(self, log_offset: int) -> None:
-        """Cut off all units of messages at or behind a log offset."""
+    def truncate_to(self, log_offset: int, *, wipes_later: bool = False) -> None:
+        """Cut off all units of messages at or behind a log offset; see `QueueFiles.cut`."""
         for queue in self:
-            queue.truncate_to(log_offset)
+            queue.truncate_to(log_offset, wipes_later=wipes_later)
             if extension := self._extensions.get(queue):
                 extension.truncate_behind(queue.ext_address)
 
@@ -305,14 +304,15 @@ class QueueTable:
         anew; what that has to write goes behind the removal.
         """
         paths: list[Path] = []
-        self._by_bytes.clear()
+        self.by_bytes.clear()
         for queue in self._topics.pop(topic, {}).values():
             paths += queue.delete()
             queue.forget()
             if extension := self._extensions.pop(queue, None):
                 paths += extension.delete()
                 extension.forget()
-            for known in (self._changed, self._unsynced, self._expiring):
+            self._changed.pop(queue, None)
+            for known in (self._unsynced, self._expiring):
                 known.discard(queue)
         for directory in (QUEUES_DIRECTORY, EXT_DIRECTORY):
             path = self._root / directory / check_path_safe(topic)
@@ -357,23 +357,50 @@ class QueueTable:
 
     def waiting_bytes(self) -> int:
         """Return how much of all queues is in memory only."""
-        waiting = self._unsynced | self._changed
+        waiting = self._unsynced | self._changed.keys()
         extensions = (self._extensions[queue] for queue in waiting if queue in self._extensions)
         return sum(one.waiting_bytes for one in waiting) + sum(
             one.waiting_bytes for one in extensions
         )
 
-    def begin_flush(self, *, thorough: bool) -> QueueFlush:
+    def take_due(self, *, thorough: bool, most: int | None = None) -> list[ConsumeQueue]:
+        """Return the queues that a flush has to take; all of them must go to `begin_flush`.
+
+        Or to `give_back`, if it does not come to that. An ordinary flush takes `most` of them,
+        those that have waited longest; a thorough one takes all.
+        """
+        if thorough:
+            self._unsynced |= self._changed.keys()
+            self._changed.clear()
+            return list(self._unsynced)
+        due = list(islice(self._changed, most))
+        for queue in due:
+            del self._changed[queue]
+        self._unsynced.update(due)
+        return due
+
+    def give_back(self, queues: Iterable[ConsumeQueue]) -> None:
+        """Have queues flushed another time; those that were deleted meanwhile are forgotten."""
+        self._changed.update((queue, None) for queue in queues if self._is_known(queue))
+
+    def _is_known(self, queue: ConsumeQueue) -> bool:
+        return self.find(queue.topic, queue.queue_id) is queue
+
+    def begin_flush(
+        self, *, thorough: bool, queues: Iterable[ConsumeQueue] | None = None
+    ) -> QueueFlush:
         """Return what a thread has to do so that the files hold all units; `end_flush` must follow.
 
-        A thorough flush forces them as well, with all that was written since the last one.
+        A thorough flush forces them as well, with all that was written since the last one. It takes
+        some `queues` of `take_due`, or all that are due.
         """
         if self._flushing:
             raise InvalidValue("consume queues are flushed one flush at a time")
         self._flushing = True
         flush = QueueFlush([], [], [], [], thorough)
-        self._unsynced |= self._changed
-        for queue in self._unsynced if thorough else self._changed:
+        for queue in self.take_due(thorough=thorough) if queues is None else queues:
+            if not self._is_known(queue):
+                continue
             extension = self._extensions.get(queue)
             if extension is not None:
                 # First, so that no unit on the disk has an address where nothing is yet.
@@ -384,7 +411,6 @@ class QueueTable:
             flush.queues.append((queue, queue.max_offset))
             flush.writes.extend(queue.pending_writes())
             flush.syncs.extend(queue.pending_syncs() if thorough else ())
-        self._changed.clear()
         return flush
 
     def end_flush(self, flush: QueueFlush, *, failed: bool = False) -> None:
@@ -399,7 +425,7 @@ class QueueTable:
             queue.wrote_out(queue.written_offset if failed else offset)
             if flush.thorough and not failed:
                 queue.synced(offset)
-            if self.find(queue.topic, queue.queue_id) is queue:
+            if self._is_known(queue):
                 self._note(queue)
 
     def _note(self, queue: ConsumeQueue) -> None:
@@ -407,8 +433,8 @@ class QueueTable:
         extension = self._extensions.get(queue)
         parts = (queue,) if extension is None else (queue, extension)
         if any(part.is_pending for part in parts):
-            self._changed.add(queue)
-        if any(part.pending_syncs() for part in parts):
+            self._changed.setdefault(queue)
+        if any(part.is_unsynced for part in parts):
             self._unsynced.add(queue)
         else:
             self._unsynced.discard(queue)

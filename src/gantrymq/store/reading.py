@@ -3,27 +3,27 @@
 Reachable as `MessageStore.reads`. Nothing at or behind `dispatched_offset` is ever answered, so
 nobody sees a message that is not yet as safe as the settings ask for.
 
-`begin_get` never waits for the disk on the owner's thread. The rest does where data is cold: by
-key, by offset and by time they are questions that people and starting consumers ask, of a record or
-a few, and not what a consumer does all day.
+`begin_get`, `begin_pull` and `questions.begin` never wait for the disk on the owner's thread. The
+questions themselves do where data is cold (`questions.py`); tools may ask them like that.
 
 A queue that does not exist is an empty one. Owned by the task that owns the store.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gantrymq.store.cold_read import ColdReads
 from gantrymq.store.get import Filter, Found, QueueReader, TransferLimits
 from gantrymq.store.packed_read import PackedReads
-from gantrymq.store.query import FoundByKey, MessageQuery
-from gantrymq.store.search import Boundary, TimeSearch
+from gantrymq.store.questions import ColdQuestions, Questions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gantrymq.clock import Clock
+    from gantrymq.kernel.lanes import PullWay
     from gantrymq.store.commit_log import CommitLog
     from gantrymq.store.files import Files
     from gantrymq.store.index import Index
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from gantrymq.store.worker import Worker
 
 
-class StoreReading:
+class StoreReading(Questions):
     """Answers questions about messages; see the head of this file."""
 
     def __init__(
@@ -43,13 +43,16 @@ class StoreReading:
         reader: QueueReader,
         cold: ColdReads,
         packed: PackedReads,
+        files: Files,
+        worker: Worker,
     ) -> None:
-        self._queues = queues
+        super().__init__(log, queues, index, dispatched)
         self._reader = reader
-        self._query = MessageQuery(log, index, dispatched)
-        self._search = TimeSearch(log, dispatched)
         self._packed = packed
         self.cold = cold
+        self.questions = ColdQuestions(
+            partial(Questions, log, queues, index, dispatched), files, worker
+        )
 
     # -- messages of a queue ----------------------------------------------------------------------
 
@@ -98,65 +101,36 @@ class StoreReading:
                 return
         self.cold.begin(queue, offset, count_max, choose, done)
 
-    # -- by key and by place ----------------------------------------------------------------------
-
-    def query_by_key(
-        self, topic: str, key: str, count_max: int, begin_ms: int, end_ms: int
-    ) -> FoundByKey:
-        """Return the newest messages of a topic with a key, stored within a range of time."""
-        return self._query.by_key(topic, key, count_max, begin_ms, end_ms)
-
-    def record_at(self, log_offset: int) -> memoryview | None:
-        """Return the record at a log offset, or None if there is none."""
-        return self._query.by_log_offset(log_offset)
-
-    def earliest_timestamp(self) -> int | None:
-        """Return when the first message of the log was stored; None without one."""
-        return self._query.earliest_timestamp()
-
-    # -- offsets and times ------------------------------------------------------------------------
-
-    def min_offset(self, topic: str, queue_id: int) -> int:
-        """Return the first offset of a queue that may have a message."""
-        queue = self._queues.find(topic, queue_id)
-        return 0 if queue is None else queue.min_offset
-
-    def max_offset(self, topic: str, queue_id: int) -> int:
-        """Return the offset that the next message of a queue is going to be read at."""
-        queue = self._queues.find(topic, queue_id)
-        return 0 if queue is None else self._search.max_offset(queue)
-
-    def offset_at(
+    def new_way(
         self,
-        topic: str,
-        queue_id: int,
-        timestamp_ms: int,
-        boundary: Boundary = Boundary.NEARER,
-    ) -> int:
-        """Return the offset of a queue that belongs to a moment; see `search.py`."""
-        queue = self._queues.find(topic, queue_id)
-        return 0 if queue is None else self._search.offset_at(queue, timestamp_ms, boundary)
+        hashes: Sequence[int],
+        count_max: int,
+        version: int,
+        suggested: int,
+        note: object,
+    ) -> PullWay:
+        """Return a way for pulls that are alike; it leads nowhere before it is pointed."""
+        return self._packed.new_way(hashes, count_max, version, suggested, note)
 
-    def earliest_stored(self, topic: str, queue_id: int) -> int | None:
-        """Return when the first message of a queue was stored; None without one."""
-        queue = self._queues.find(topic, queue_id)
-        return None if queue is None else self._search.earliest(queue)
+    def point(self, way: PullWay, topic: str, queue_id: int, offset: int, count_max: int) -> bool:
+        """Show a way where to read on in a queue; see `PackedReads.point`."""
+        return self._packed.point(way, self._queues.find(topic, queue_id), offset, count_max)
 
-    def stored_at(self, topic: str, queue_id: int, offset: int) -> int | None:
-        """Return when the message of an offset was stored; None if there is no message."""
-        queue = self._queues.find(topic, queue_id)
-        return None if queue is None else self._search.stored_at(queue, offset)
-
-    def is_young(self, topic: str, queue_id: int) -> bool:
-        """Tell whether a queue still has its first message, and that one is hot."""
+    def is_young(self, store: Questions, topic: str, queue_id: int) -> bool:
+        """Tell whether a queue still has its first message, and that one is hot; a question."""
         queue = self._queues.find(topic, queue_id)
         if queue is None or queue.max_offset == 0:
             return True
-        return queue.min_offset <= 0 and self._reader.is_hot(queue, 0)
+        return queue.min_offset <= 0 and self._reader.is_hot(store.unit(topic, queue_id, 0))
+
+    def correct_offsets(self) -> None:
+        """Send readers that are outside of a queue to where it is: this is the master now."""
+        self._reader.corrects = True
 
     def close(self) -> None:
         """Answer everybody who still waits."""
         self.cold.close()
+        self.questions.close()
 
 
 def reading_of(
@@ -176,4 +150,4 @@ def reading_of(
     reader = QueueReader(log, limits, corrects=corrects)
     cold = ColdReads(log, reader, files, worker, clock, took)
     packed = PackedReads(log, limits, clock)
-    return StoreReading(log, queues, index, dispatched, reader, cold, packed)
+    return StoreReading(log, queues, index, dispatched, reader, cold, packed, files, worker)

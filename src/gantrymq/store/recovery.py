@@ -188,7 +188,6 @@ class LogRecovery:
             last = self.path(kept[-1])
             position = min(end - kept[-1], self.file_bytes)
             wiped = self._wipe(last, position, trusts_zeros=trusts_zeros)
-            self.files.sync(last)
         self.starts = kept
         return len(dropped), wiped
 
@@ -208,7 +207,8 @@ class LogRecovery:
         """Overwrite the rest of a file with zeros; return how far behind the position it had any.
 
         Most of it is zeros already, in a file that was touched ahead, and writing costs more than
-        reading.
+        reading. What is wiped is forced, and nothing else: a second of appends may lie before it
+        that nobody has asked the disk to hold yet.
         """
         begin, last, end = position, position, self.files.data_end(path)
         while position < end:
@@ -219,6 +219,12 @@ class LogRecovery:
             if data != zeros or not trusts_zeros:
                 self.files.write_at(path, position, zeros, self.file_bytes)
             position += len(data)
+        if end > begin:
+            region = self.files.open(path)
+            try:
+                region.sync(begin, end)
+            finally:
+                region.close()
         return last - begin
 
 

@@ -7,10 +7,7 @@ further behind than `haSlaveFallbehindMax`. Otherwise it is answered SLAVE_NOT_A
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
-
-if TYPE_CHECKING:
-    from gantrymq.store.gate import DurabilityGate
+from typing import Protocol
 
 
 class Replicas(Protocol):
@@ -18,6 +15,10 @@ class Replicas(Protocol):
 
     def is_available(self, end: int) -> bool:
         """Tell whether a slave can be expected to have the log up to `end` soon."""
+        ...
+
+    def moved(self) -> None:
+        """Note that the log has grown, or has been forced further."""
         ...
 
 
@@ -30,23 +31,5 @@ class NoReplicas:
         """Have nobody to wait for."""
         return False
 
-
-class ConnectedReplicas:
-    """Counts connected slaves and compares with what they have; owned by the store's task."""
-
-    def __init__(self, gate: DurabilityGate, behind_bytes_max: int) -> None:
-        self.connections = 0
-        self.behind_bytes_max = behind_bytes_max
-        self._gate = gate
-
-    def joined(self) -> None:
-        """Count a slave that has connected."""
-        self.connections += 1
-
-    def left(self) -> None:
-        """Count it no longer."""
-        self.connections -= 1
-
-    def is_available(self, end: int) -> bool:
-        """Tell whether one is connected, and the best of all slaves is near enough."""
-        return self.connections > 0 and end - self._gate.replicated_offset < self.behind_bytes_max
+    def moved(self) -> None:
+        """Have nobody to tell."""

@@ -28,12 +28,15 @@ from typing import TYPE_CHECKING, Final
 
 from gantrymq.kernel import PRE_BLANK_SIZE
 from gantrymq.store.get import units_of
+from gantrymq.store.presence import Waiting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gantrymq.kernel import QueueUnit
     from gantrymq.store.commit_log import CommitLog
     from gantrymq.store.consume_queue import ConsumeQueue
+    from gantrymq.store.presence import Presence
 
 _LONG: Final = struct.Struct(">q")
 _SYS_FLAG: Final = struct.Struct(">i")
@@ -41,6 +44,7 @@ _SYS_FLAG_AT: Final = 36
 _STORE_TIME_AT: Final = 56
 _BORN_HOST_V6: Final = 0x10
 _V6_EXTRA_BYTES: Final = 12
+_HEAD_BYTES: Final = _STORE_TIME_AT + _V6_EXTRA_BYTES + _LONG.size
 _BEFORE_ALL: Final = -(2**63)
 _CHUNK_UNITS: Final = 64
 
@@ -64,8 +68,14 @@ def store_timestamp(record: memoryview) -> int:
 class TimeSearch:
     """Finds offsets by time; owned by the task that owns the log."""
 
-    def __init__(self, log: CommitLog, limit: Callable[[], int] | None = None) -> None:
+    def __init__(
+        self,
+        log: CommitLog,
+        limit: Callable[[], int] | None = None,
+        presence: Presence | None = None,
+    ) -> None:
         """Show the log up to what `limit` says each time; without it, all that is committed."""
+        self._presence = Waiting() if presence is None else presence
         self._log = log
         self._limit = limit
 
@@ -77,7 +87,7 @@ class TimeSearch:
         low, stop = queue.min_offset, queue.max_offset
         while low < stop:
             middle = (low + stop) // 2
-            unit = queue.unit(self._first_unit(queue, middle, stop))
+            unit = self._unit(queue, self._first_unit(queue, middle, stop))
             if unit is None or unit.log_offset + unit.size > limit:
                 stop = middle
             else:
@@ -86,11 +96,15 @@ class TimeSearch:
 
     def stored_at(self, queue: ConsumeQueue, offset: int) -> int | None:
         """Return when the message of an offset was stored; None if there is no message."""
-        unit = queue.unit(offset)
+        unit = self._unit(queue, offset)
         if unit is None or unit.size == PRE_BLANK_SIZE:
             return None
         if self._limit is not None and unit.log_offset + unit.size > self._limit():
             return None
+        file = self._log.file_at(unit.log_offset)
+        if file is not None:
+            head_bytes = min(unit.size, _HEAD_BYTES)
+            self._presence.need(file.region, unit.log_offset - file.start, head_bytes)
         record = self._log.read(unit.log_offset, unit.size)
         return None if record is None else store_timestamp(record)
 
@@ -168,11 +182,14 @@ class TimeSearch:
             return left[0]
         return right[0]
 
-    @staticmethod
-    def _first_unit(queue: ConsumeQueue, offset: int, stop: int) -> int:
+    def _unit(self, queue: ConsumeQueue, offset: int) -> QueueUnit | None:
+        raw = self._presence.units(queue, offset, 1)
+        return next(units_of(raw)) if raw else None
+
+    def _first_unit(self, queue: ConsumeQueue, offset: int, stop: int) -> int:
         """Return the first offset of a range that has a unit of a message, or `stop`."""
         while offset < stop:
-            units = queue.read(offset, min(_CHUNK_UNITS, stop - offset))
+            units = self._presence.units(queue, offset, min(_CHUNK_UNITS, stop - offset))
             if not units:
                 break
             for unit in units_of(units):

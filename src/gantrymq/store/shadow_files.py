@@ -10,8 +10,8 @@ with the first.
              the real one again is not kept; nor is one of a file that was removed and made again
     map      a file opened for writing: a private mapping, copied page by page when it is written
              to, so that a mapped file of 1 GiB costs what was changed in it. One that was made here
-             (an index of 420 MB) lies in a temporary file without a name, and in memory only if
-             there is no room for that
+             (an index of 420 MB) lies in a temporary file without a name (in TMPDIR, or else in
+             /var/tmp), and in memory only if there is no room for that
 
 Like `OsFiles` this is one of the few places that call `mmap` themselves: only the operating system
 can make a mapping that is writable and leaves its file alone. Real files are opened for reading
@@ -23,17 +23,17 @@ from __future__ import annotations
 import mmap
 import os
 from contextlib import suppress
+from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.store.files import OsFiles
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gantrymq.store.files import DiskUsage, Region
+    from gantrymq.store.files import DiskUsage, Region, StrPath
 
 BLOCK_BYTES: Final = 4096
+_ON_DISK: Final = "/var/tmp"  # noqa: S108 - files without a name are made in it
 
 
 class ShadowRegion:
@@ -76,10 +76,17 @@ class _Shadow:
         self.map: mmap.mmap | None = None
 
 
+def _scratch_directory() -> str | None:
+    """Return where large temporary files go: TMPDIR, or /var/tmp, for /tmp is often memory."""
+    if "TMPDIR" in os.environ or not os.access(_ON_DISK, os.W_OK):
+        return None
+    return _ON_DISK
+
+
 def _scratch(size: int) -> mmap.mmap:
     """Return a mapping of zeros that need not stay in memory, if the disk has room for it."""
     try:
-        with TemporaryFile() as file:
+        with TemporaryFile(dir=_scratch_directory()) as file:
             # Reserved: on a full disk a write to a page of a hole is SIGBUS.
             os.posix_fallocate(file.fileno(), 0, size)
             return mmap.mmap(file.fileno(), size)
@@ -149,8 +156,9 @@ class ShadowFiles:
         """Return a whole file."""
         return self.read_at(path, 0, self.size(path))
 
-    def read_at(self, path: Path, position: int, count: int) -> bytes:
+    def read_at(self, path: StrPath, position: int, count: int) -> bytes:
         """Return at most `count` bytes from a position."""
+        path = Path(path)
         shadow = self._shadows.get(path)
         if shadow is None:
             self._check_there(path)
@@ -178,12 +186,13 @@ class ShadowFiles:
             data = b""
         return data.ljust(BLOCK_BYTES, b"\0")
 
-    def read_now(self, path: Path, position: int, count: int) -> bytes | None:
+    def read_now(self, path: StrPath, position: int, count: int) -> bytes | None:
         """Return bytes from a position; who reads a store for himself may wait."""
         return self.read_at(path, position, count)
 
-    def write_at(self, path: Path, position: int, data: bytes, size: int) -> None:
+    def write_at(self, path: StrPath, position: int, data: bytes, size: int) -> None:
         """Write at a position, in memory; bytes that are there already cost nothing."""
+        path = Path(path)
         shadow = self._shadow(path, size)
         self._grow(shadow, max(size, position + len(data)))
         if self.read_at(path, position, len(data)) == data:
@@ -285,6 +294,16 @@ class ShadowFiles:
         made = self._made.get(directory)
         return sorted({*real, *made}) if made else real
 
+    def listing(self, directory: StrPath) -> list[tuple[str, int]]:
+        """Return the sorted names in a directory, each with its length; -1 for a directory."""
+        directory = Path(directory)
+        if not self._made and not self._gone and not self._shadows:
+            return self._disk.listing(directory)
+        if directory not in self._made and self.exists(directory):
+            self._disk.listing(directory)  # says so if it is a file
+        paths = [(name, directory / name) for name in self.names(directory)]
+        return [(name, -1 if self.is_directory(at) else self.size(at)) for name, at in paths]
+
     def make_directory(self, path: Path) -> None:
         """Make a directory and those above it, in memory."""
         if not self.is_directory(path):
@@ -319,10 +338,10 @@ class ShadowFiles:
     def reserve(self, path: Path) -> None:
         """Have all the room there is."""
 
-    def sync(self, path: Path) -> None:
+    def sync(self, path: StrPath) -> None:
         """Have nothing to force."""
 
-    def sync_directory(self, directory: Path) -> None:
+    def sync_directory(self, directory: StrPath) -> None:
         """Have nothing to force."""
 
     def usage(self, path: Path) -> DiskUsage:

@@ -17,8 +17,8 @@ CommitLog.java and DefaultMessageStore.java):
 
 With SYNC_FLUSH every append asks for its own force, so the log needs no timer. Units of a queue
 that wait in memory are written out whatever their number, for an unmapped file has no pages to
-count; flushConsumeQueueLeastPages has no effect. What a full disk has held up is tried again each
-time the queues are due.
+count (of very many queues, some each time); flushConsumeQueueLeastPages has no effect. What a full
+disk has held up is tried again each time the queues are due.
 
 Owned by the task that owns the store.
 """

@@ -17,6 +17,8 @@ UNIT: Final = struct.Struct(">qiq")
 PRE_BLANK: Final = UNIT.pack(0, PRE_BLANK_SIZE, 0)
 NO_LIMIT: Final = 2**63 - 1
 _CHUNK_BYTES: Final = 3276 * UNIT_BYTES
+_FIRST_CHUNK_BYTES: Final = 204 * UNIT_BYTES
+"""Of thousands of queues many have but a few units."""
 
 
 class Walk(NamedTuple):
@@ -37,8 +39,10 @@ def walk(files: QueueFiles, start: int, stop: int, log_limit: int = NO_LIMIT) ->
     """Walk over good units up to a message at or behind `log_limit`; see `kernel.scan_units`."""
     position, log_end, ext_address = start, 0, 0
     first: int | None = None
+    chunk_bytes = _FIRST_CHUNK_BYTES
     while position < stop:
-        chunk = files.read(position, min(_CHUNK_BYTES, stop - position))
+        chunk = files.read(position, min(chunk_bytes, stop - position))
+        chunk_bytes = _CHUNK_BYTES
         good, log_end, found = kernel.scan_units(chunk, 0, len(chunk), log_end, log_limit)
         if position == start and good and chunk[:UNIT_BYTES] != PRE_BLANK:
             first = log_offset_of(chunk)

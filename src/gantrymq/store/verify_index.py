@@ -16,14 +16,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gantrymq.errors import RecordError
 from gantrymq.store.index import key_hash
-from gantrymq.store.verify_chains import (
-    ENTRY,
-    IDENTITY_BYTES,
-    FileEntries,
-    big_endian,
-    broken_chains,
-    column,
-)
+from gantrymq.store.index_image import ENTRY, IDENTITY_BYTES, FileEntries, big_endian, column
+from gantrymq.store.verify_chains import broken_chains
 from gantrymq.store.verify_report import Kind, VerifyReport
 from gantrymq.wire.record import decode_record
 

@@ -17,7 +17,7 @@ from gantrymq.wire.response_errors import RequestCodeNotSupported
 from gantrymq.wire.settling import handle
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from gantrymq.kernel.interface import Buffer
     from gantrymq.wire.command import Command
@@ -52,6 +52,17 @@ class CommandService:
         """Learn that a connection is no more."""
         if self._closed is not None:
             self._closed(peer)
+
+    @property
+    def takes_turns(self) -> bool:
+        """Tell that every connection is served by itself."""
+        return False
+
+    def take_turn(
+        self, buffer: Buffer, parts: Sequence[tuple[int, int, Peer]]
+    ) -> list[tuple[int, bytes]]:
+        """Take nothing; see `takes_turns`."""
+        return []
 
     def take(self, buffer: Buffer, start: int, end: int, peer: Peer) -> Taken:
         """Take the requests of a range, up to a response or a frame that is none.

@@ -63,6 +63,7 @@ class Connection(Exchange):
         settings = self._table.settings
         transport.set_write_buffer_limits(settings.write_high_bytes, settings.write_low_bytes)
         self._transport = transport
+        self._handle = _plain_handle(transport)
         self._open = True
         self._since = self._table.clock.monotonic()
         self._table.add(self)
@@ -73,11 +74,14 @@ class Connection(Exchange):
             self.abort("the service failed")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End; called by the loop, once."""
+        """End; called by the loop. Only the first call counts, and none before the beginning."""
+        if self._transport is None:
+            return
+        self._transport, self._handle = None, -1  # nothing can be sent: not what follows, either
+        self._take_gathered()
         if exc is not None and self._open:
             self._reason = f"the connection broke: {exc}"
         self._shut()
-        self._transport = None
         self._note_unsent(0)
         self._table.discard(self)
         try:
@@ -91,6 +95,7 @@ class Connection(Exchange):
 
     def close(self, reason: str) -> None:
         """Close the connection when what was written has gone out; nothing more is read."""
+        self._take_gathered()
         if self._open and self._transport is not None:
             self._reason = reason
             self._shut()
@@ -98,6 +103,7 @@ class Connection(Exchange):
 
     def abort(self, reason: str) -> None:
         """Close the connection now; what was not sent is lost."""
+        self._take_gathered()
         if self._open:
             self._reason = reason
             self._shut()
@@ -107,6 +113,7 @@ class Connection(Exchange):
 
     def finish(self, reason: str) -> None:
         """Take no more requests, answer those that were taken, then close."""
+        self._take_gathered()
         if self._open:
             self._reason = reason
             self._stop_reading(FINISHING)
@@ -179,3 +186,11 @@ class Connection(Exchange):
     def go_on(self) -> None:
         """Let an unfinished frame grow again."""
         self._resume_reading(MEMORY)
+
+
+def _plain_handle(transport: asyncio.Transport) -> int:
+    """Return the file number of a socket that takes bytes as they are; -1 for TLS, and in tests."""
+    socket = transport.get_extra_info("socket")
+    if socket is None or transport.get_extra_info("ssl_object") is not None:
+        return -1
+    return int(socket.fileno())

@@ -1,7 +1,8 @@
 """What passes through a connection: the peer's requests to the service, ours to the peer.
 
-What arrives lies in the buffer that all connections of a table share (see `table`). The service
-takes the whole frames of it in one call; what it returns goes out in one write. Only the beginning
+What arrives lies in the buffer that all connections of a table share (see `arrivals`). The service
+takes the whole frames of it in one call; what it returns goes out in one write. A small read of a
+connection that sends plain requests waits for those of others in the same turn. Only the beginning
 of a frame that is not complete is kept, in a bytearray of its own that grows as the rest comes, up
 to the length that the frame has announced, and is given up then. A connection where nothing
 happens therefore has no buffer.
@@ -27,9 +28,10 @@ from gantrymq.errors import ProtocolError
 from gantrymq.kernel import kernel
 from gantrymq.limits import FRAME_BYTES_MAX
 from gantrymq.transport.ages import lay_ms
+from gantrymq.transport.arrivals import HEADROOM, SMALL_BYTES
 from gantrymq.transport.asks import Asks
 from gantrymq.transport.sending import BACK, MEMORY, UNSENT, Sender
-from gantrymq.transport.table import HEADROOM, connection_numbers
+from gantrymq.transport.table import connection_numbers
 from gantrymq.wire.frame import encode_frame
 from gantrymq.wire.header_codec import decode_header
 from gantrymq.wire.peer import DATA_BYTES_ENOUGH, PeerGone, PeerLate
@@ -52,6 +54,8 @@ class Exchange(Sender):
 
     __slots__ = (
         "_asks",
+        "_gathers",
+        "_is_gathered",
         "_kept",
         "_need",
         "_reason",
@@ -72,6 +76,9 @@ class Exchange(Sender):
         """How long the bytes that are taken now lay unread, at least; see `ages`."""
         self._reason = "the peer closed the connection"
         self._asks: Asks | None = None
+        self._gathers = service.takes_turns
+        """Whether its small reads wait for the end of a turn: what it sent last was plain."""
+        self._is_gathered = False
         self._kept: bytearray | None = None
         self._need = 0  # size that makes another look at what is kept worth while
 
@@ -81,7 +88,7 @@ class Exchange(Sender):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return where the next bytes go; called by the loop, which fills it at once."""
-        return self._table.arrivals
+        return self._table.arrivals.room
 
     def buffer_updated(self, nbytes: int) -> None:
         """Take bytes that arrived; called by the loop."""
@@ -91,13 +98,43 @@ class Exchange(Sender):
         times = self._table.read_times
         if times is not None and (times.read() or self._was_stopped):
             self._note_age()
+        arrivals = self._table.arrivals
+        start = arrivals.position
+        if self._is_gathered:
+            arrivals.take()  # what it sent before this comes first
+        elif (
+            self._gathers
+            and nbytes <= SMALL_BYTES
+            and self._kept is None
+            and not (self._asks or self.waited_ms)
+            and arrivals.last != self.number
+        ):
+            self._is_gathered = True
+            arrivals.gather(self, self._service, nbytes)
+            return
         try:
             if self._kept is None:
-                self._take(self._table.buffer, HEADROOM, HEADROOM + nbytes)
+                self._take(arrivals.buffer, start, start + nbytes)
             else:
-                self._take_behind_kept(self._kept, nbytes)
+                self._take_behind_kept(self._kept, start, nbytes)
         except Exception as error:  # noqa: BLE001  (whatever it is ends this connection only)
             self._end_for(error)
+
+    def took(self, position: int, stop: int, replies: bytes) -> None:
+        """Learn how far a read came that was gathered; the rest is taken by itself."""
+        self._is_gathered = False
+        if replies:
+            self._send_piece(replies, len(replies))
+        if position < stop:
+            try:
+                self._take(self._table.arrivals.buffer, position, stop)
+            except Exception as error:  # noqa: BLE001  (as when bytes arrive)
+                self._end_for(error)
+
+    def _take_gathered(self) -> None:
+        """Have what was gathered taken before the connection ends."""
+        if self._is_gathered:
+            self._table.arrivals.take()
 
     def _end_for(self, error: Exception) -> None:
         """Close the connection: what came is not the protocol, or the service failed."""
@@ -115,27 +152,29 @@ class Exchange(Sender):
         self.waited_ms = lay_ms(self._transport)
         self._was_stopped = self.waited_ms > 0
 
-    def _take_behind_kept(self, kept: bytearray, nbytes: int) -> None:
+    def _take_behind_kept(self, kept: bytearray, start: int, nbytes: int) -> None:
         """Join what is kept and what arrived; take it if a frame may be complete."""
-        view, size, stop = self._table.view, len(kept), HEADROOM + nbytes
+        arrivals, size = self._table.arrivals, len(kept)
+        view, stop = arrivals.view, start + nbytes
         if size + nbytes < self._need or self._halt & BACK:
-            kept += view[HEADROOM:stop]
+            kept += view[start:stop]
             self._table.held_bytes += nbytes
             if self._table.is_full:
                 self._stop_without_memory(size + nbytes)
             return
         if size <= HEADROOM:
-            view[HEADROOM - size : HEADROOM] = kept
+            arrivals.take()  # the place in front is needed
+            view[start - size : start] = kept
             self._release()
-            self._take(self._table.buffer, HEADROOM - size, stop)
+            self._take(arrivals.buffer, start - size, stop)
             return
-        behind = HEADROOM + self._need - size
-        kept += view[HEADROOM:behind]
-        self._table.held_bytes += behind - HEADROOM
+        behind = start + self._need - size
+        kept += view[start:behind]
+        self._table.held_bytes += behind - start
         self._release()
         self._take(kept, 0, len(kept))
         if behind < stop and self._open and self._kept is None:
-            self._take(self._table.buffer, behind, stop)
+            self._take(arrivals.buffer, behind, stop)
 
     def _take(self, buffer: bytearray, position: int, stop: int) -> None:
         """Give the service all frames of a range, and keep what is behind them."""
@@ -145,7 +184,7 @@ class Exchange(Sender):
                 if position == stop:
                     return
             before = position
-            position, answers = self._service.take(buffer, position, stop, self)
+            position, answers, self._gathers = self._service.take(buffer, position, stop, self)
             given = self._answer(answers) if answers else 0
             if position == stop or not self._open:
                 return

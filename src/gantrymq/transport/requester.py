@@ -68,7 +68,7 @@ async def connect(
     except TimeoutError:
         made.abort("connecting took too long")
         raise PeerLate(f"{host}:{port}: no connection within {timeout_s:g} s") from None
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # UnicodeError: a name that no DNS can have
         raise PeerGone(f"{host}:{port}: cannot connect: {error}") from error
     except asyncio.CancelledError:
         made.abort("nobody waits for it any more")

@@ -1,8 +1,8 @@
 """The sending half of a connection, and what stops its reading.
 
-Answers that a service returns from one call leave in one write. Answers that come later are
-collected while the loop runs through one turn, so that all those that one flush of the disk sets
-free leave together too.
+Answers that a service returns from one call leave in one write, at once: who asked goes on while
+the requests of others are taken. Answers that come later are collected while the loop runs through
+one turn, so that all those that one flush of the disk sets free leave together too.
 
 Reading stops, for one or more of these reasons, while
 
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.transport.outgoing import busy_instead, encode_answer, gather
@@ -27,7 +28,7 @@ from gantrymq.wire.command import Command
 from gantrymq.wire.peer import RawReply
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from gantrymq.kernel.interface import Buffer
     from gantrymq.transport.table import ConnectionTable
@@ -53,6 +54,7 @@ class Sender(asyncio.BufferedProtocol):
         "__weakref__",
         "_flushing",
         "_halt",
+        "_handle",
         "_is_active",
         "_noted",
         "_open",
@@ -70,6 +72,8 @@ class Sender(asyncio.BufferedProtocol):
         self._table = table
         self.address = ""
         self._transport: asyncio.Transport | None = None
+        self._handle = -1
+        """Of a plain socket, which can be written to without the loop; -1: there is none."""
         self._open = False
         self._halt = 0
         self._stops = UNANSWERED | MEMORY | FINISHING | BACK | (0 if reads_always else UNSENT)
@@ -91,12 +95,21 @@ class Sender(asyncio.BufferedProtocol):
         """Return how many bytes wait for the peer to take them."""
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
-    def _answer(self, answers: Iterable[Pending]) -> int:
+    def _answer(self, answers: Sequence[Pending]) -> int:
         """Write the answers that are there, and wait for the others.
 
         Returns how many bytes were given, those of answers that were replaced included: they were
         as much work.
         """
+        if len(answers) == 1:
+            only = answers[0]
+            if isinstance(only, RawReply) and len(only.parts) == 1 and not self._halt & UNSENT:
+                piece = only.parts[0]
+                size = len(piece)
+                # One small piece, as most answers are.
+                if isinstance(piece, bytes) and size <= UNCHECKED_BYTES:
+                    self._send_piece(piece, size)
+                    return size
         parts: list[Buffer] = []
         room = -1  # asked for when there is something large
         size = given = unsent = 0
@@ -134,16 +147,35 @@ class Sender(asyncio.BufferedProtocol):
         return max(min(settings.unsent_bytes_max - unsent, left), 0)
 
     def _send(self, parts: list[Buffer], size: int) -> None:
+        pieces = gather(parts)
+        if len(pieces) == 1:
+            self._send_piece(pieces[0], size)
+            return
         transport = self._transport
         if transport is None or not self._open or transport.is_closing():
             return
         self._is_active = True
         self._sent += size
-        pieces = gather(parts)
-        if len(pieces) == 1:
-            transport.write(pieces[0])
-        else:
-            transport.writelines(pieces)
+        transport.writelines(pieces)
+        if self._halt & UNSENT:
+            self._note_unsent(self._noted + size)
+
+    def _send_piece(self, piece: bytes | bytearray | memoryview, size: int) -> None:
+        transport = self._transport
+        if transport is None or not self._open or transport.is_closing():
+            return
+        self._is_active = True
+        self._sent += size
+        if self._handle >= 0 and not transport.get_write_buffer_size():
+            # A loop would write it when its turn is over. The peer can work on it meanwhile.
+            try:
+                done = os.write(self._handle, piece)
+            except OSError:  # the transport finds the same, and knows what to do
+                done = 0
+            if done == size:
+                return
+            piece = memoryview(piece)[done:]
+        transport.write(piece)
         if self._halt & UNSENT:
             self._note_unsent(self._noted + size)
 

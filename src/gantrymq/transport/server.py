@@ -107,9 +107,10 @@ class Server:
     async def _connect(self, accepted: socket.socket, context: ssl.SSLContext | None) -> None:
         """Make a connection of a socket that has spoken; with TLS this takes a while."""
         table = self.table
+        connection = Connection(table, self._service)
         try:
             await table.loop.connect_accepted_socket(
-                lambda: Connection(table, self._service),
+                lambda: connection,
                 accepted,
                 ssl=context,
                 ssl_handshake_timeout=table.settings.handshake_s if context else None,
@@ -118,6 +119,10 @@ class Server:
             why = str(error) or f"it ended during the TLS handshake ({type(error).__name__})"
             table.rare_log.warning("handshake", f"a connection did not come about: {why}")
             accepted.close()
+        except asyncio.CancelledError:
+            # uvloop closes what it has just made, and does not say so.
+            connection.connection_lost(None)
+            raise
 
     async def stop(self, drain_s: float) -> None:
         """Accept and read no more; let answers out for `drain_s` at most; close everything."""

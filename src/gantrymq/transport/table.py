@@ -1,12 +1,6 @@
 """All connections of a server or of a client: what they share, and the look at all of them.
 
-They share one receive buffer. A loop reads a socket and reports the bytes in one step, so nothing
-of the buffer is needed when the next connection's turn comes, except the beginning of a frame,
-which the connection copies. In front of the place where bytes arrive there is headroom: that
-beginning is put there when the rest comes, and so the frames of a read lie in one piece.
-
-    buffer   |.............headroom....kept|bytes that arrived.........|....|
-                                       ^ position                      ^ stop
+They share one receive buffer (`arrivals`).
 
 The table also knows how many bytes all connections hold, and looks at each of them every
 `sweep_s`: one timer for all. Those that ask for much at once wait in one line for their turns.
@@ -21,6 +15,7 @@ from itertools import count, islice
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.clock import SystemClock
+from gantrymq.transport.arrivals import Arrivals
 from gantrymq.transport.rare_log import RareLog
 from gantrymq.transport.settings import TransportSettings
 from gantrymq.transport.shortage import relieve
@@ -36,7 +31,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-HEADROOM: Final = 64 * 1024
 LOOKS_MAX: Final = 500
 """Connections looked at before other work of the loop has its turn."""
 
@@ -61,10 +55,8 @@ class ConnectionTable:
         self.rare_log = RareLog(logger, self.clock)
         self.read_times: ReadTimes | None = None
         """Of a server: whether what is read now may have lain for long."""
-        self.buffer = bytearray(HEADROOM + self.settings.receive_bytes)
-        self.view = memoryview(self.buffer)
-        self.arrivals = self.view[HEADROOM:]
-        """Where a socket's bytes go."""
+        self.arrivals = Arrivals(loop, self.settings.receive_bytes)
+        """Where sockets' bytes go."""
         self.connections: dict[int, Connection] = {}
         self.held_bytes = 0
         """In beginnings of frames."""

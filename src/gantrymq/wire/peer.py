@@ -16,6 +16,7 @@ from gantrymq.wire.command import Command
 
 if TYPE_CHECKING:
     from asyncio import Future
+    from collections.abc import Sequence
 
     from gantrymq.kernel.interface import Buffer
 
@@ -115,10 +116,17 @@ class Taken(NamedTuple):
     end: int
     """Behind the last frame that was taken; the beginning of another may follow."""
     answers: list[Pending]
+    is_plain: bool = False
+    """All of it were requests of the kind that `take_turn` takes."""
 
 
 class Service(Protocol):
     """What a listener offers; one object for all its connections."""
+
+    @property
+    def takes_turns(self) -> bool:
+        """Tell whether `take_turn` is worth calling."""
+        ...
 
     def opened(self, peer: Peer) -> None:
         """Learn of a new connection."""
@@ -145,5 +153,16 @@ class Service(Protocol):
 
         Raises:
             ProtocolError: the first frame is not one; the connection is closed.
+        """
+        ...
+
+    def take_turn(
+        self, buffer: Buffer, parts: Sequence[tuple[int, int, Peer]]
+    ) -> list[tuple[int, bytes]]:
+        """Take plain requests of several connections together: ranges of a buffer, and whose.
+
+        Returns, for as many of the parts as it took anything of, from the first on: how far it came
+        and the answers, which are there at once. What is left of a part is given to `take`, and so
+        is the first part when nothing is returned. It raises nothing.
         """
         ...

@@ -36,7 +36,7 @@ class CleaningRequests:
 
     def log(self, request: Command, _peer: Peer) -> Answer:
         """Delete expired log files, at any hour."""
-        self._store.delete_expired()
+        self._store.cleaner.order()
         self._store.cleaner.clean()
         self._check()
         return answer(request)

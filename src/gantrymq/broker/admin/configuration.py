@@ -180,6 +180,8 @@ class ConfigurationRequests:
             **WANTED,
             **self._store_settings().properties(),
             **broker_properties(self._parts.settings.now),
+            # As in Apache's answer, whatever was set: the filter says how long its bitmaps are.
+            "bitMapLengthConsumeQueueExt": str(self._parts.tables.filters.bloom.bit_count),
         }
         version = DATA_VERSION.encode(self._live.version).decode()
         header = BrokerConfigResponse(version=version)

@@ -127,7 +127,8 @@ def _connection(client: ClientPeer) -> Connection:
 def _producer(client: ClientPeer) -> ProducerInfo:
     return ProducerInfo(
         client_id=client.client_id,
-        remote_ip=client.peer.address,
+        # As Java prints an address that has no name.
+        remote_ip=f"/{client.peer.address}",
         language=_language(client),
         version=int(client.version),
         last_update_timestamp=client.seen_ms,

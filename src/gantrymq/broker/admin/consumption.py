@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.broker.admin.parts import Rows, body_answer
 from gantrymq.broker.answers import answer
+from gantrymq.broker.questions import ask
 from gantrymq.errors import InvalidValue
 from gantrymq.model.queue import QueueId, QueueOffset
 from gantrymq.wire.bodies.offsets import CORRECTION_OFFSETS, CorrectionOffsets
@@ -31,6 +33,7 @@ from gantrymq.wire.response_errors import InvalidParameter
 if TYPE_CHECKING:
     from gantrymq.broker.admin.parts import AdminParts
     from gantrymq.model.queue import MessageQueue
+    from gantrymq.store.questions import Questions
     from gantrymq.wire.command import Command
     from gantrymq.wire.peer import Answer, Handler, Peer, Pending
 
@@ -81,7 +84,8 @@ class ConsumptionRequests:
                 continue
             for queue_id in range(topic.read_queues):
                 await rows.next()
-                table[self._parts.queue(name, queue_id)] = self._progress(group, name, queue_id)
+                progress = await self._progress(group, name, queue_id)
+                table[self._parts.queue(name, queue_id)] = progress
             tps += self._parts.counting.broker.group_get_tps(group, name)
         stats = ConsumeStats(consume_tps=tps, offset_table=table)
         return body_answer(request, CONSUME_STATS.encode(stats), hint=f"; {_ONE_GROUP}")
@@ -94,10 +98,14 @@ class ConsumptionRequests:
         state = self._clients.consumer(group)
         return state is None or not state.subscriptions or topic in state.subscriptions
 
-    def _progress(self, group: str, topic: str, queue_id: int) -> OffsetProgress:
+    async def _progress(self, group: str, topic: str, queue_id: int) -> OffsetProgress:
         reads = self._parts.store.reads
         consumed = max(self._offsets.find(group, topic, queue_id), 0)
-        last = reads.stored_at(topic, queue_id, consumed - 1) if consumed else None
+        last = None
+        if consumed:
+            last = await ask(
+                self._parts.store, lambda store: store.stored_at(topic, queue_id, consumed - 1)
+            )
         return OffsetProgress(
             broker_offset=reads.max_offset(topic, queue_id),
             consumer_offset=consumed,
@@ -118,7 +126,7 @@ class ConsumptionRequests:
                 table: dict[MessageQueue, OffsetProgress] = {}
                 for queue_id in range(topic.write_queues):
                     await rows.next()
-                    progress = self._progress(group, name, queue_id)
+                    progress = await self._progress(group, name, queue_id)
                     table[self._parts.queue(name, queue_id)] = progress
                     behind += progress.broker_offset - progress.consumer_offset
                     in_flight += progress.pull_offset - progress.consumer_offset
@@ -140,13 +148,14 @@ class ConsumptionRequests:
         rows, spans = Rows("this topic has too many"), []
         for queue_id in range(topic.write_queues):
             await rows.next()
-            spans.append(self._span(header.group, topic.name, queue_id))
+            consumed = self._offsets.find(header.group, topic.name, queue_id)
+            spans.append(
+                await ask(self._parts.store, partial(self._span, topic.name, queue_id, consumed))
+            )
         body = CONSUME_TIME_SPAN.encode(ConsumeTimeSpan(consume_time_span_set=tuple(spans)))
         return body_answer(request, body)
 
-    def _span(self, group: str, topic: str, queue_id: int) -> QueueTimeSpan:
-        reads = self._parts.store.reads
-
+    def _span(self, topic: str, queue_id: int, consumed: int, reads: Questions) -> QueueTimeSpan:
         def stored(offset: int) -> int:
             found = reads.stored_at(topic, queue_id, offset) if offset >= 0 else None
             return -1 if found is None else found
@@ -154,7 +163,6 @@ class ConsumptionRequests:
         first = reads.earliest_stored(topic, queue_id)
         earliest = -1 if first is None else first
         most = reads.max_offset(topic, queue_id)
-        consumed = self._offsets.find(group, topic, queue_id)
         following = stored(max(consumed, reads.min_offset(topic, queue_id)))
         is_behind = consumed < most and following >= 0
         return QueueTimeSpan(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from gantrymq.broker.admin.parts import body_answer
 from gantrymq.broker.answers import answer
+from gantrymq.broker.questions import ask, copied
 from gantrymq.errors import InvalidValue
 from gantrymq.wire.codes import RequestCode, Version
 from gantrymq.wire.command import Command
@@ -63,7 +64,7 @@ class ForwardedRequests:
     async def consume(self, request: Command, _peer: Peer) -> Answer:
         """Have a member take one message, and answer how it went."""
         header = ConsumeMessageDirectlyRequest.decode(request.fields)
-        record = self._record(header.msg_id or "")
+        record = await self._record(header.msg_id or "")
         fields = {name: text for name, text in request.fields.items() if name not in NO_SECRETS}
         fields["brokerName"] = self._parts.broker_name
         topic = self._parts.tables.topics.find(header.topic) if header.topic else None
@@ -75,15 +76,16 @@ class ForwardedRequests:
         client_id = header.client_id or ""
         return await self._forward(request, header.consumer_group, client_id, fields, record)
 
-    def _record(self, text: str) -> bytes:
+    async def _record(self, text: str) -> bytes:
         try:
             offset = OffsetId.parse(text).log_offset
         except InvalidValue as error:
             raise InvalidParameter(str(error)) from None
-        record = self._parts.store.reads.record_at(offset)
+        store = self._parts.store
+        record = await ask(store, lambda questions: copied(questions.record_at(offset)))
         if record is None:
             raise SystemFailure(f"can not find message by the offset, {offset}")
-        return bytes(record)
+        return record
 
     async def _forward(
         self,

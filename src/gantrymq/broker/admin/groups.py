@@ -16,7 +16,6 @@ from gantrymq.wire.bodies.group import (
     GROUP_FORBIDDEN,
     GROUP_LIST,
     GROUP_SUBSCRIPTION,
-    GROUP_TABLE,
     GroupForbidden,
     GroupList,
     GroupSubscription,
@@ -142,7 +141,7 @@ class GroupRequests:
         forbidden = {
             group: dict(topics) for group, topics in self._groups.forbidden.items() if group in page
         }
-        body = GROUP_TABLE.encode(
+        body = self._groups.encoded.encode(
             GroupTable(
                 data_version=version, subscription_group_table=page, forbidden_table=forbidden
             )

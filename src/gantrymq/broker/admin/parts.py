@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gantrymq.broker.config_saving import ConfigSaver
     from gantrymq.broker.counting import Counting
     from gantrymq.broker.hold import HeldPulls
+    from gantrymq.broker.journal.journal import Journal
     from gantrymq.broker.pop.joined import TimersAndPops
     from gantrymq.broker.saved_state import SavedState
     from gantrymq.broker.selections import Selections
@@ -63,6 +64,8 @@ class AdminParts:
     route: RouteOf | None = None
     """Asks name servers for the readable queues of a topic on all brokers; None if they do not
     answer. Without it there is this broker alone."""
+    journal: Journal | None = None
+    """Where changes are kept for other brokers, too."""
 
     @property
     def broker_name(self) -> str:
@@ -107,9 +110,12 @@ class AdminParts:
             )
 
     def saved(self, request: Command, *states: SavedState, reply: Command | None = None) -> Pending:
-        """Return the promise of an answer for when these tables are in their files."""
+        """Return the promise of an answer for when these tables are in their files.
+
+        Where there is a journal, also for when the change is as safe in the log as a send is.
+        """
         future = self.new_future()
-        missing = len(states)
+        missing = len(states) + 1
 
         def done(error: Exception | None) -> None:
             nonlocal missing
@@ -125,6 +131,11 @@ class AdminParts:
 
         for state in states:
             self.saver.save(state, done)
+        end = None if self.journal is None else self.journal.flush()
+        if end is None:
+            done(None)
+        else:
+            self.store.hold(end, lambda _status: done(None))
         return future
 
 

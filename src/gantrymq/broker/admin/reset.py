@@ -12,6 +12,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.broker.admin.parts import body_answer
+from gantrymq.broker.questions import then
 from gantrymq.errors import GantryError, InvalidValue
 from gantrymq.store.search import Boundary
 from gantrymq.wire.bodies.offsets import CONSUMER_STATUS, ConsumerStatus
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from gantrymq.broker.client_records import Member
     from gantrymq.model.queue import MessageQueue, QueueOffset
     from gantrymq.model.topic import TopicConfig
+    from gantrymq.store.questions import Questions
     from gantrymq.wire.peer import Answer, Handler, Peer, Pending
 
 STATUS_TIMEOUT_S: Final = 5.0
@@ -71,7 +73,16 @@ class ResetRequests:
             raise SubscriptionGroupNotExist(f"Group {header.group} does not exist")
         if not self._parts.settings.now.resets_here:
             return self._tell_members(request, header, topic)
-        offsets = self._wanted(header, topic)
+        return then(
+            self._parts.store,
+            lambda store: self._wanted(header, topic, store),
+            lambda offsets: self._move(request, header, offsets),
+        )
+
+    def _move(
+        self, request: Command, header: ResetOffsetRequest, offsets: dict[int, int]
+    ) -> Pending:
+        """Move a group to offsets, and save that."""
         if not offsets:
             raise SystemFailure("No queues to reset.")
         try:
@@ -84,33 +95,34 @@ class ResetRequests:
         moved = body_answer(request, RESET_OFFSETS.encode(self._moved(header.topic, offsets)))
         return self._parts.saved(request, self._offsets, reply=moved)
 
-    def _wanted(self, header: ResetOffsetRequest, topic: TopicConfig) -> dict[int, int]:
+    def _wanted(
+        self, header: ResetOffsetRequest, topic: TopicConfig, store: Questions
+    ) -> dict[int, int]:
         """Return where the group is to go, by queue."""
         queue_id = ALL_QUEUES if header.queue_id is None else header.queue_id
         if queue_id < 0:
-            return {each: self._target(header, each) for each in range(topic.read_queues)}
+            return {each: self._target(header, each, store) for each in range(topic.read_queues)}
         if queue_id >= topic.read_queues:
             raise InvalidParameter(
                 f"queueId is {queue_id}: topic {header.topic} has queues 0 to "
                 f"{topic.read_queues - 1}"
             )
         if header.offset is None or header.offset == NO_OFFSET:
-            return {queue_id: self._target(header, queue_id)}
-        least = self._parts.store.reads.min_offset(header.topic, queue_id)
-        most = self._parts.store.reads.max_offset(header.topic, queue_id)
+            return {queue_id: self._target(header, queue_id, store)}
+        least = store.min_offset(header.topic, queue_id)
+        most = store.max_offset(header.topic, queue_id)
         if not least <= header.offset <= most:
             raise SystemFailure(
                 f"Target offset {header.offset} not in consume queue range [{least}-{most}]"
             )
         return {queue_id: header.offset}
 
-    def _target(self, header: ResetOffsetRequest, queue_id: int) -> int:
+    def _target(self, header: ResetOffsetRequest, queue_id: int, store: Questions) -> int:
         """Return the offset of the moment; without force a group only goes back."""
-        reads = self._parts.store.reads
         if header.timestamp < 0:
-            target = reads.max_offset(header.topic, queue_id)
+            target = store.max_offset(header.topic, queue_id)
         else:
-            target = reads.offset_at(header.topic, queue_id, header.timestamp, Boundary.LOWER)
+            target = store.offset_at(header.topic, queue_id, header.timestamp, Boundary.LOWER)
         consumed = self._offsets.find(header.group, header.topic, queue_id)
         if header.is_force is False and 0 <= consumed < target:
             return consumed
@@ -125,7 +137,7 @@ class ResetRequests:
 
     def _tell_members(
         self, request: Command, header: ResetOffsetRequest, topic: TopicConfig
-    ) -> Answer:
+    ) -> Pending:
         """Tell the members of a group where to go on, as a 4.9 broker does."""
         members = self._clients.members(header.group)
         if not members:
@@ -135,9 +147,19 @@ class ResetRequests:
             )
         for member in members:
             _check_version(member, Version.V3_0_7_SNAPSHOT)
-        moved = self._moved(
-            header.topic, {each: self._target(header, each) for each in range(topic.write_queues)}
+        queues = range(topic.write_queues)
+        return then(
+            self._parts.store,
+            lambda store: {each: self._target(header, each, store) for each in queues},
+            lambda offsets: self._tell(request, header, offsets),
         )
+
+    def _tell(
+        self, request: Command, header: ResetOffsetRequest, offsets: dict[int, int]
+    ) -> Answer:
+        """Tell the members of a group the offsets to go on from."""
+        moved = self._moved(header.topic, offsets)
+        members = self._clients.members(header.group)
         told = ResetOffsetRequest(
             topic=header.topic, group=header.group, timestamp=header.timestamp, is_force=False
         )

@@ -6,12 +6,15 @@ here, the queue is empty and nobody waits: sends that wait for the disk are the 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.broker.admin.parts import body_answer
 from gantrymq.broker.answers import answer
+from gantrymq.broker.questions import then
 from gantrymq.model.names import SCHEDULE_TOPIC
 from gantrymq.store.disk import UNKNOWN, measure
+from gantrymq.store.questions import Questions
 from gantrymq.wire.bodies.replication import (
     COLD_READ_CONTROL,
     HA_STATUS,
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
     from gantrymq.store.files import Files
     from gantrymq.store.settings import StoreSettings
     from gantrymq.wire.command import Command
-    from gantrymq.wire.peer import Answer, Handler, Peer
+    from gantrymq.wire.peer import Answer, Handler, Peer, Pending
 
 _ENDLESS_BUFFERS: Final = 2**31 - 1
 """What Apache says of a pool that is not used."""
@@ -72,12 +75,23 @@ class RuntimeRequests:
             RequestCode.GET_COLD_DATA_FLOW_CTR_INFO: self.cold_reads,
         }
 
-    def runtime(self, request: Command, _peer: Peer) -> Answer:
-        """Answer all figures as texts by name."""
+    def runtime(self, request: Command, _peer: Peer) -> Pending:
+        """Answer all figures as texts by name.
+
+        The first message of the log, whose time is one of them, is the coldest of all.
+        """
+        return then(
+            self._parts.store,
+            Questions.earliest_timestamp,
+            partial(self._figures, request),
+            lambda _error: None,
+        )
+
+    def _figures(self, request: Command, earliest: int | None) -> Answer:
         self._parts.counting.collect()
         table = {
             **self._parts.counting.store.runtime(),
-            **self._of_store(),
+            **self._of_store(earliest),
             **self._of_disks(),
             **self._of_queues(),
             **self._of_delays(),
@@ -89,10 +103,9 @@ class RuntimeRequests:
         }
         return body_answer(request, KV_TABLE.encode(KvTable(table=table)))
 
-    def _of_store(self) -> dict[str, str]:
+    def _of_store(self, earliest: int | None) -> dict[str, str]:
         store = self._parts.store
         log, pool = store.log, store.pool
-        earliest = store.reads.earliest_timestamp()
         figures = {
             "commitLogMinOffset": str(log.min_offset),
             "commitLogMaxOffset": str(log.wrote_offset),
@@ -156,6 +169,9 @@ class RuntimeRequests:
             "subscriptionMismatchGroups": str(len(self._parts.tables.clients.mismatches())),
             "subscriptionMismatchTotal": str(counting.mismatches),
             "requestsRefusedForAgeTotal": str(counting.old_requests),
+            "requestsForwardedTotal": str(counting.forwarded()),
+            "offsetsBeyondEndTotal": str(self._parts.tables.guard.beyond_total),
+            "readersStoppedBeyondEnd": str(len(self._parts.tables.guard.stopped)),
         }
 
     def one_count(self, request: Command, _peer: Peer) -> Answer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.broker.admin.deletion import delete_topic
@@ -9,10 +10,12 @@ from gantrymq.broker.admin.paging import page_of
 from gantrymq.broker.admin.parts import Rows, body_answer
 from gantrymq.broker.answers import answer
 from gantrymq.broker.attributes import parse_changes
+from gantrymq.broker.questions import ask
 from gantrymq.errors import InvalidValue, shown
 from gantrymq.model.names import check_topic
 from gantrymq.model.topic import FilterType, Perm, TopicConfig
 from gantrymq.store.broker_statistics import Stat
+from gantrymq.store.questions import Questions
 from gantrymq.wire.bodies.stats import TOPIC_STATS, TopicOffset, TopicStats
 from gantrymq.wire.bodies.topic import (
     MAPPED_TOPIC_CONFIG,
@@ -188,7 +191,10 @@ class TopicRequests:
         for queue_id in range(max(topic.read_queues, topic.write_queues)):
             await rows.next()
             most = reads.max_offset(topic.name, queue_id)
-            last = reads.stored_at(topic.name, queue_id, most - 1) if most > 0 else None
+            last = None
+            if most > 0:
+                newest = partial(Questions.stored_at, topic=topic.name, queue_id=queue_id)
+                last = await ask(self._parts.store, partial(newest, offset=most - 1))
             table[self._parts.queue(topic.name, queue_id)] = TopicOffset(
                 min_offset=reads.min_offset(topic.name, queue_id),
                 max_offset=most,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from gantrymq.model.names import pop_retry_topic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from gantrymq.broker.pop.offsets import QueueKey
     from gantrymq.broker.settings import LiveSettings
@@ -110,11 +110,16 @@ class PopPolling:
 
     # -- waking ---------------------------------------------------------------------------------
 
-    def arrived(self, run: QueueRun) -> None:
-        """Wake who may want what has arrived in a queue; called by dispatch."""
-        keys = self._keys.get(run.topic)
-        if keys is None:
+    def arrived(self, runs: Sequence[QueueRun]) -> None:
+        """Wake who may want what has arrived in queues; called by dispatch."""
+        if not self._keys:
             return
+        for run in runs:
+            keys = self._keys.get(run[0])
+            if keys is not None:
+                self._wake_keys(run, keys)
+
+    def _wake_keys(self, run: QueueRun, keys: dict[QueueKey, bool]) -> None:
         codes: list[int] | None = None
         for key, is_retry in list(keys.items()):
             if is_retry or key.queue_id in {ANY_QUEUE, run.queue_id}:

@@ -14,7 +14,7 @@ from gantrymq.broker.pop.revive import Revival
 from gantrymq.wire.codes import RequestCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from gantrymq.broker.pop.offsets import QueueKey
     from gantrymq.broker.pop.parts import PopParts
@@ -48,12 +48,15 @@ class Pops:
             RequestCode.POP_ROLLBACK: self._looking.roll_back,
         }
 
-    def arrived(self, run: QueueRun) -> None:
+    def arrived(self, runs: Sequence[QueueRun]) -> None:
         """Wake who waits for a message; called by dispatch."""
-        self.parts.polling.arrived(run)
-        self.parts.notices.arrived(run)
-        if run.topic == self._revive_topic:
-            self.revival.wake()
+        self.parts.polling.arrived(runs)
+        self.parts.notices.arrived(runs)
+        revive_topic = self._revive_topic
+        for run in runs:
+            if run[0] == revive_topic:
+                self.revival.wake()
+                break
 
     def expire(self, now: float) -> float | None:
         """Answer those who have waited long enough; return when to be called again."""

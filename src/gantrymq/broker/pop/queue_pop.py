@@ -94,12 +94,46 @@ class QueuePops:
     ) -> None:
         """Call `done` once with what was taken: now, or when the disk has been read."""
         key = QueueKey(share.group, topic, queue_id)
+        if share.init_mode == FROM_LEAST or is_retry_topic(topic) or self._is_known(key):
+            self._take(key, share, room, choose, done, is_young=False)
+            return
+        reads = self._parts.store.reads
+
+        def failed(error: Exception) -> None:
+            # The group begins with its next pop: where, must not be guessed.
+            log.warning("%s: its first entry cannot be read: %s", key, error)
+            done(Taken(topic, queue_id, 0))
+
+        reads.questions.begin(
+            lambda store: reads.is_young(store, topic, queue_id),
+            lambda is_young: self._take(key, share, room, choose, done, is_young=is_young),
+            failed,
+        )
+
+    def _is_known(self, key: QueueKey) -> bool:
+        return self._parts.offsets.find(key) >= 0
+
+    def _take(
+        self,
+        key: QueueKey,
+        share: Share,
+        room: int,
+        choose: Choice | None,
+        done: Callable[[Taken], None],
+        *,
+        is_young: bool,
+    ) -> None:
+        topic, queue_id = key.topic, key.queue_id
         most = self._parts.store.reads.max_offset(topic, queue_id)
         if key in self._locked:
-            rest = 0 if share.orderly else most - self._begin(key, share, note=False)
+            rest = (
+                0
+                if share.orderly
+                else most - self._begin(key, share, is_young=is_young, note=False)
+            )
             done(Taken(topic, queue_id, max(rest, 0)))
             return
-        offset = self._begin(key, share, note=True)
+        offset = self._begin(key, share, is_young=is_young, note=True)
         if share.orderly and self._parts.order.is_blocked(key, share.attempt):
             until = self._parts.order.free_at(key)
             done(Taken(topic, queue_id, 0, blocked_until=until))
@@ -110,8 +144,11 @@ class QueuePops:
         self._locked.add(key)
         self._read(key, share, offset, room, choose, done, READS_MAX)
 
-    def _begin(self, key: QueueKey, share: Share, *, note: bool) -> int:
-        """Return the offset to take from; with `note` a reset is used up and a start committed."""
+    def _begin(self, key: QueueKey, share: Share, *, is_young: bool, note: bool) -> int:
+        """Return the offset to take from; with `note` a reset is used up and a start committed.
+
+        A group that is new begins at the front of a queue that is young (`StoreReading.is_young`).
+        """
         parts = self._parts
         if note:
             reset = self._reset(key)
@@ -123,7 +160,7 @@ class QueuePops:
         reads = parts.store.reads
         if share.init_mode == FROM_LEAST or is_retry_topic(key.topic):
             offset = reads.min_offset(key.topic, key.queue_id)
-        elif reads.is_young(key.topic, key.queue_id):
+        elif is_young:
             offset = 0
         else:
             offset = max(reads.max_offset(key.topic, key.queue_id) - 1, 0)
@@ -191,7 +228,9 @@ class QueuePops:
         else:
             log_end = self._put_check_point(key, share, offset, offsets)
             parts.offsets.move(key, found.next_offset, log_end)
-        parts.counts.pulled(share.group, key.topic, key.queue_id, found)
+        parts.counts.pulled(
+            share.group, key.topic, key.queue_id, found.messages, found.record_bytes
+        )
         records = self._given_out(key, share, offset, found)
         return Taken(key.topic, key.queue_id, rest, offset, offsets, records, order_info, log_end)
 

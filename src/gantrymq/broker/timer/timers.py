@@ -19,7 +19,7 @@ from gantrymq.broker.timer.takeover import Check, position_after
 from gantrymq.model.names import TIMER_TOPIC
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from gantrymq.broker.timer.slots import TimerSlots
     from gantrymq.clock import Clock
@@ -119,9 +119,9 @@ class Timers:
         except OSError:
             log.exception("how far timers are could not be saved")
 
-    def arrived(self, run: QueueRun) -> None:
+    def arrived(self, runs: Sequence[QueueRun]) -> None:
         """Notice a record in the topic, or what was waited for; called by dispatch."""
-        if run.topic == _TOPIC or self._is_barred or self._delivery.is_unread:
+        if self._is_barred or self._delivery.is_unread or any(run[0] == _TOPIC for run in runs):
             self._wake()
 
     # -- the tick -------------------------------------------------------------------------------

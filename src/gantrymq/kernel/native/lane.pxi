@@ -1,7 +1,37 @@
 # The send lane: a run of ordinary sends is decoded, checked, written to the log and answered in one go.
 
+cdef struct Part:
+    int64_t at               # how far it was walked
+    int64_t end
+    const uint8_t* born_host
+    int born_bytes
+    size_t replies_end       # in the lane's replies
+
+
+cdef int64_t FRAME_MOST = FRAME_BYTES_MAX
+
+
+cdef int walk_sends(
+    Lane* lane, Ledger* to, const uint8_t* p, int64_t* at, int64_t stop, int* look, Split* split
+) noexcept nogil:
+    """Take the ordinary sends from `at` on; tell why it ended. A frame that is none is bad only if it comes first."""
+    cdef int64_t begun = to.requests
+    cdef int state
+    while True:
+        look[0] = look_at_frame(p + at[0], stop - at[0], FRAME_MOST, split)
+        if look[0] == FRAME_PARTIAL:
+            return LANE_DRAINED
+        if look[0] != FRAME_WHOLE:
+            return LANE_POLICY if to.requests > begun else LANE_BAD_FRAME
+        state = take_frame(lane, to, p + at[0], split)
+        if state != LANE_TAKEN:
+            return state
+        to.requests += 1
+        at[0] += 4 + <int64_t>split.total
+
+
 cdef class SendLane:
-    """The fast lane of the broker; `interface.SendLane` says what it takes."""
+    """The fast lane of the broker; `lanes.SendLane` says what it takes."""
 
     cdef Lane lane
     cdef bytes store_host
@@ -196,7 +226,6 @@ cdef class SendLane:
         cdef Split split
         cdef int64_t at = start
         cdef int64_t stop = end
-        cdef int64_t frame_max = FRAME_BYTES_MAX
         cdef int look = FRAME_PARTIAL
         cdef int state
         if len(born_host) not in (8, 20):
@@ -214,19 +243,7 @@ cdef class SendLane:
         to.messages = 0
         self.lane.replies.size = 0
         with nogil:
-            while True:
-                look = look_at_frame(source.p + at, stop - at, frame_max, &split)
-                if look == FRAME_PARTIAL:
-                    state = LANE_DRAINED
-                    break
-                if look != FRAME_WHOLE:
-                    state = LANE_POLICY if to.requests else LANE_BAD_FRAME
-                    break
-                state = take_frame(&self.lane, &to, source.p + at, &split)
-                if state != LANE_TAKEN:
-                    break
-                to.requests += 1
-                at += 4 + <int64_t>split.total
+            state = walk_sends(&self.lane, &to, source.p, &at, stop, &look, &split)
         shrink(&self.lane.scratch)
         shrink(&self.lane.properties)
         shrink(&self.lane.sizes)
@@ -242,3 +259,82 @@ cdef class SendLane:
         return make(SendRun, (
             at, to.position, to.requests, to.messages, replies, LANE_STOPS[state],
         ))
+
+    def append_each(self, buffer, parts, log, position, limit, log_base, now_ms):
+        """Do the same with the ranges of several connections, one after the other."""
+        cdef View source = hold(buffer, PyBUF_SIMPLE)
+        cdef View target = writing(log, position, limit)
+        cdef list given = list(parts)
+        cdef int64_t count = len(given)
+        cdef int64_t walked = 0
+        cdef Part* each
+        cdef Ledger to
+        cdef Split split
+        cdef int look
+        cdef int state = LANE_DRAINED
+        if not 0 <= log_base <= 4611686018427387904 or not 0 <= now_ms <= 4611686018427387904:
+            raise InvalidValue("lane: log_base and now_ms must be between 0 and 2**62")
+        each = <Part*>malloc(<size_t>(count + 1) * sizeof(Part))
+        if each == NULL:
+            raise MemoryError
+        try:
+            read_parts(given, source.n, each)
+            to.log = <uint8_t*>target.p
+            to.position = position
+            to.limit = limit
+            to.log_base = log_base
+            to.now_ms = now_ms
+            to.requests = 0
+            to.messages = 0
+            self.lane.replies.size = 0
+            with nogil:
+                while walked < count and state == LANE_DRAINED:
+                    to.born_host = each[walked].born_host
+                    to.born_bytes = each[walked].born_bytes
+                    state = walk_sends(
+                        &self.lane, &to, source.p, &each[walked].at, each[walked].end, &look, &split
+                    )
+                    each[walked].replies_end = self.lane.replies.size
+                    walked += 1
+            if state == LANE_NO_MEMORY and to.requests == 0:
+                raise MemoryError
+            if state == LANE_NO_MEMORY or state == LANE_BAD_FRAME:
+                # Python looks at that part by itself, and finds the same.
+                state = LANE_POLICY
+            return make(SendTurn, (
+                part_runs(each, walked, &self.lane.replies), to.position, to.requests, to.messages, LANE_STOPS[state],
+            ))
+        finally:
+            free(each)
+            shrink(&self.lane.scratch)
+            shrink(&self.lane.properties)
+            shrink(&self.lane.sizes)
+            shrink(&self.lane.replies)
+
+
+cdef void read_parts(list given, int64_t n, Part* each) except *:
+    cdef int64_t i
+    cdef bytes born_host
+    for i in range(len(given)):
+        start, end, born_host = given[i]
+        if not 0 <= start <= end <= n:
+            raise InvalidValue(f"range: start={start} end={end} do not lie within a buffer of {n} bytes")
+        if len(born_host) not in (8, 20):
+            raise InvalidValue(f"lane: born host has {len(born_host)} bytes, not 8 or 20")
+        each[i].at = start
+        each[i].end = end
+        each[i].born_host = <const uint8_t*>PyBytes_AS_STRING(born_host)
+        each[i].born_bytes = <int>len(born_host)
+
+
+cdef list part_runs(Part* each, int64_t walked, Out* replies):
+    cdef list runs = []
+    cdef size_t begun = 0
+    cdef int64_t i
+    for i in range(walked):
+        runs.append((
+            each[i].at,
+            PyBytes_FromStringAndSize(<char*>replies.data + begun, <Py_ssize_t>(each[i].replies_end - begun)),
+        ))
+        begun = each[i].replies_end
+    return runs

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gantrymq.kernel.reference import lane
+from gantrymq.kernel.reference import lane, pull_lane
 from gantrymq.kernel.reference.columns import scan_columns
-from gantrymq.kernel.reference.dispatch import dispatch_records, match_tags
+from gantrymq.kernel.reference.dispatch import dispatch_records
 from gantrymq.kernel.reference.frames import split_frames
 from gantrymq.kernel.reference.gather import gather_records
 from gantrymq.kernel.reference.index import insert_keys
@@ -32,14 +32,18 @@ from gantrymq.kernel.reference.torn import find_torn
 from gantrymq.kernel.reference.units import scan_units
 
 if TYPE_CHECKING:
-    from gantrymq.kernel import interface
+    from gantrymq.kernel import lanes
 
 KERNEL_NAME = "readable"
 # Of the interface's own type: a kernel's attribute may be exchanged, so a narrower one will not do.
-SendLane: type[interface.SendLane] = lane.SendLane
+SendLane: type[lanes.SendLane] = lane.SendLane
+PullLane: type[lanes.PullLane] = pull_lane.PullLane
+PullWay: type[lanes.PullWay] = pull_lane.PullWay
 
 __all__ = [
     "KERNEL_NAME",
+    "PullLane",
+    "PullWay",
     "SendLane",
     "crc32",
     "decode_record",
@@ -53,7 +57,6 @@ __all__ = [
     "find_torn",
     "gather_records",
     "insert_keys",
-    "match_tags",
     "record_bytes",
     "scan_columns",
     "scan_records",

@@ -1,4 +1,4 @@
-"""What is built from records: consume queue units and index keys, and the search among units."""
+"""What is built from records: consume queue units and index keys."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from gantrymq.errors import InvalidValue
 from gantrymq.kernel.reference.bounds import check_log_base, check_range
-from gantrymq.kernel.reference.integers import fits, parse_integer, wrap
+from gantrymq.kernel.reference.integers import parse_integer, wrap
 from gantrymq.kernel.reference.properties import named
 from gantrymq.kernel.reference.records import (
     Found,
@@ -16,13 +16,10 @@ from gantrymq.kernel.reference.records import (
     string_hash,
 )
 from gantrymq.kernel.values import (
-    EXT_ADDRESS_MAX,
-    PRE_BLANK_SIZE,
     SCHEDULE_TOPIC,
     UNIT_BYTES,
     Dispatch,
     QueueRun,
-    QueueUnit,
     Record,
     Stop,
 )
@@ -130,29 +127,3 @@ def _index_keys(record: Record, properties: dict[bytes, bytes]) -> bytes:
 def _key_hash(topic: bytes, key: bytes) -> int:
     value = string_hash(topic + b"#" + key)
     return 0 if value == _INT32_MIN else abs(value)
-
-
-def match_tags(
-    buffer: Buffer, start: int, end: int, hashes: Sequence[int], matches_max: int
-) -> tuple[list[QueueUnit], int]:
-    """Return the units of a range whose tag matches, and the position scanned up to."""
-    check_range(buffer, start, end)
-    if matches_max < 1:
-        raise InvalidValue("match: matches_max must be positive")
-    if not all(fits(each, 32) for each in hashes):
-        raise InvalidValue("match: hashes must be 32-bit numbers")
-    matches: list[QueueUnit] = []
-    position = start
-    while end - position >= UNIT_BYTES and len(matches) < matches_max:
-        unit = QueueUnit(*_UNIT.unpack_from(buffer, position))
-        if unit.size <= 0:
-            break
-        if unit.size != PRE_BLANK_SIZE and _matches(unit.tags_code, hashes):
-            matches.append(unit)
-        position += UNIT_BYTES
-    return matches, position
-
-
-def _matches(tags_code: int, hashes: Sequence[int]) -> bool:
-    # An address stands where the hash would be: the hash is in the extension.
-    return not hashes or tags_code <= EXT_ADDRESS_MAX or wrap(tags_code, 32) in hashes

@@ -34,7 +34,7 @@ def gather_records(
     check_range(units, start, end)
     check_range(log, log_start, log_end)
     check_log_base(log_base)
-    _check_bounds(log_base, hashes, messages_max, bytes_max)
+    check_bounds(log_base, hashes, messages_max, bytes_max)
     found, messages, last = bytearray(), 0, -1
     position = start
     with memoryview(log) as records:
@@ -57,7 +57,8 @@ def gather_records(
     return Gathered(bytes(found), messages, position, last)
 
 
-def _check_bounds(log_base: int, hashes: Sequence[int], messages_max: int, bytes_max: int) -> None:
+def check_bounds(log_base: int, hashes: Sequence[int], messages_max: int, bytes_max: int) -> None:
+    """Raise InvalidValue for what a walk over units cannot begin with."""
     if log_base < 0:
         raise InvalidValue("gather: log_base must be known")
     if messages_max < 1:

@@ -1,6 +1,6 @@
 """The send lane: ordinary sends go from the receive buffer into the log without leaving the kernel.
 
-It decides nothing. What an ordinary send is stands in `interface.SendLane`; for everything else the
+It decides nothing. What an ordinary send is stands in `lanes.SendLane`; for everything else the
 run stops before the frame, with nothing of it done, and Python decides.
 """
 
@@ -10,7 +10,7 @@ import struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gantrymq.errors import InvalidValue, ProtocolError
-from gantrymq.kernel.reference.bounds import check_range, check_room
+from gantrymq.kernel.reference.bounds import check_buffer, check_range, check_room
 from gantrymq.kernel.reference.frames import frame_at
 from gantrymq.kernel.reference.properties import entries, joined
 from gantrymq.kernel.reference.records import encode_record, record_bytes
@@ -22,6 +22,7 @@ from gantrymq.kernel.values import (
     Record,
     SendRequest,
     SendRun,
+    SendTurn,
 )
 from gantrymq.limits import (
     BATCH_MESSAGES_MAX,
@@ -64,7 +65,7 @@ class _Send(NamedTuple):
 
 
 class SendLane:
-    """Frames in, records and replies out. Owned by one task; see `interface.SendLane`."""
+    """Frames in, records and replies out. Owned by one task; see `lanes.SendLane`."""
 
     def __init__(
         self,
@@ -162,6 +163,55 @@ class SendLane:
             raise InvalidValue(f"lane: born host has {len(born_host)} bytes, not 8 or 20")
         if not 0 <= log_base <= _OFFSET_MAX or not 0 <= now_ms <= _OFFSET_MAX:
             raise InvalidValue("lane: log_base and now_ms must be between 0 and 2**62")
+        return self._walk(buffer, start, end, log, position, limit, log_base, born_host, now_ms)
+
+    def append_each(
+        self,
+        buffer: Buffer,
+        parts: Sequence[tuple[int, int, bytes]],
+        log: WritableBuffer,
+        position: int,
+        limit: int,
+        log_base: int,
+        now_ms: int,
+    ) -> SendTurn:
+        """Do the same with the ranges of several connections, one after the other."""
+        check_buffer(buffer)
+        check_room(log, position, limit)
+        if not 0 <= log_base <= _OFFSET_MAX or not 0 <= now_ms <= _OFFSET_MAX:
+            raise InvalidValue("lane: log_base and now_ms must be between 0 and 2**62")
+        for start, end, born_host in parts:
+            check_range(buffer, start, end)
+            if len(born_host) not in {8, 20}:
+                raise InvalidValue(f"lane: born host has {len(born_host)} bytes, not 8 or 20")
+        runs: list[tuple[int, bytes]] = []
+        requests, messages, stop = 0, 0, LaneStop.DRAINED
+        for start, end, born_host in parts:
+            try:
+                run = self._walk(
+                    buffer, start, end, log, position, limit, log_base, born_host, now_ms
+                )
+            except ProtocolError:
+                run = SendRun(start, position, 0, 0, b"", LaneStop.POLICY)
+            runs.append((run.consumed, run.replies))
+            position, stop = run.log_position, run.stop
+            requests, messages = requests + run.requests, messages + run.messages
+            if stop is not LaneStop.DRAINED:
+                break
+        return SendTurn(runs, position, requests, messages, stop)
+
+    def _walk(
+        self,
+        buffer: Buffer,
+        start: int,
+        end: int,
+        log: WritableBuffer,
+        position: int,
+        limit: int,
+        log_base: int,
+        born_host: bytes,
+        now_ms: int,
+    ) -> SendRun:
         consumed, requests, messages, replies = start, 0, 0, bytearray()
         while True:
             send = self._ordinary_send(buffer, consumed, end, is_first=consumed == start)

@@ -1,0 +1,1 @@
+"""Changes of topics, groups and offsets as records of the log; see docs/internals/cluster.md."""
