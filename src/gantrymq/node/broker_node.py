@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from gantrymq.broker.admin.configuration import restored
-from gantrymq.broker.broker import Broker, Loop, Surroundings
+from gantrymq.broker.broker import Broker
+from gantrymq.broker.surroundings import Loop, Surroundings
 from gantrymq.clock import SystemClock
+from gantrymq.cluster.replication import Replication
 from gantrymq.model.message import Host
 from gantrymq.model.topic import Perm
 from gantrymq.node.machine import (
@@ -26,7 +28,7 @@ from gantrymq.node.machine import (
 from gantrymq.node.registrar import BrokerAddress, Registrar, Rules
 from gantrymq.node.topic_routes import TopicRoutes
 from gantrymq.store.files import OsFiles
-from gantrymq.store.settings import BrokerRole
+from gantrymq.store.promotion import promote
 from gantrymq.store.worker import ThreadWorker, Workers
 from gantrymq.transport.requester import Connections
 from gantrymq.transport.server import Server
@@ -81,11 +83,13 @@ class BrokerNode:
         clock: Clock | None = None,
         hooks: Sequence[SendHook] = (),
         front: Callable[[Service], Service] | None = None,
+        server: Server | None = None,
     ) -> None:
         """Make a broker; `hooks` see every send (`broker/hooks.py`).
 
         `tls` is for those who connect to it, `client_tls` for its connections to name servers.
-        `front` makes what stands between listener and broker: the faults of a test.
+        `front` makes what stands between listener and broker: the faults of a test, or what passes
+        requests on. A `server` that listens already, for that front, is taken over.
         """
         self.settings = completed(settings)
         self._hooks = tuple(hooks)
@@ -94,10 +98,11 @@ class BrokerNode:
         self._tls = tls
         self._client_tls = client_tls
         self._clock = clock or SystemClock()
-        self._server: Server | None = None
+        self._server = server
         self._registrar: Registrar | None = None
         self._connections: Connections | None = None
         self._timer: asyncio.Handle | None = None
+        self._replication: Replication | None = None
         self._limited_topics = EncodedTopics()
         self._broker: Broker | None = None
         self.port = self.settings.port
@@ -114,6 +119,11 @@ class BrokerNode:
         return self._broker
 
     @property
+    def is_started(self) -> bool:
+        """Tell whether there is a broker that can be asked."""
+        return self._broker is not None and self._replication is not None
+
+    @property
     def address(self) -> str:
         """Return `host:port` that clients are told."""
         return f"{self.settings.address}:{self.port}"
@@ -122,6 +132,17 @@ class BrokerNode:
     def name_servers(self) -> tuple[str, ...]:
         """Return the name servers that this broker registers with."""
         return tuple(one.strip() for one in self.settings.name_servers.split(";") if one.strip())
+
+    @property
+    def replication(self) -> Replication:
+        """Return what copies this broker's log, or another's to it.
+
+        Raises:
+            RuntimeError: it has not been started.
+        """
+        if self._replication is None:
+            raise RuntimeError("the broker has not been started")
+        return self._replication
 
     @property
     def known_to(self) -> frozenset[str]:
@@ -141,13 +162,8 @@ class BrokerNode:
         """
         if self.port == 0:
             # Message ids hold the port, so it is chosen before anything is stored.
-            self.port = free_port(self.settings.bind_address)
+            self.port = free_port(self.settings.bind_address, HA_PORT_STEP)
         host = encode_host(Host(await resolved(self.settings.address), self.port))
-        if self._store_settings.replication.role is BrokerRole.SLAVE:
-            log.warning(
-                "this broker is a slave, and nothing is copied from a master in this version: it "
-                "holds what it held before"
-            )
         around = self._surroundings()
         self.settings, self._store_settings = restored(
             around.files, self.settings, self._store_settings
@@ -167,10 +183,16 @@ class BrokerNode:
         for hook in self._hooks:
             broker.add_send_hook(hook)
         self._broker = broker
+        self._replication = Replication(
+            broker, around.files, around.workers.cold_read, self._clock, self._connections
+        )
         try:
             await self._listen(broker)
+            await self._replication.start(self.settings.bind_address, self.port + HA_PORT_STEP)
         except BaseException:
             self._broker = None
+            if self._server is not None:
+                await self._server.stop(0.0)
             broker.close()
             raise
         self._tick()
@@ -197,6 +219,9 @@ class BrokerNode:
         )
 
     async def _listen(self, broker: Broker) -> None:
+        if self._server is not None and self._front is not None:
+            self._front(broker.service)
+            return
         bind, port = self.settings.bind_address, self.port
         addresses = [(bind, port)]
         if self.settings.port > VIP_PORT_STEP:
@@ -212,25 +237,39 @@ class BrokerNode:
         self._server = server
         self.port = int(server.bound[0].rpartition(":")[2])
 
+    @property
+    def replication_address(self) -> str:
+        """Return `host:port` that slaves copy from."""
+        return f"{self.settings.ha_address}:{self.port + HA_PORT_STEP}"
+
+    def _identity(self) -> BrokerAddress:
+        settings = self.settings
+        return BrokerAddress(
+            settings.cluster,
+            settings.name,
+            settings.broker_id,
+            self.address,
+            self.replication_address,
+        )
+
     def _register(self, connections: Connections) -> None:
         settings = self.settings
         self._registrar = Registrar(
-            BrokerAddress(
-                settings.cluster,
-                settings.name,
-                settings.broker_id,
-                self.address,
-                f"{settings.ha_address}:{self.port + HA_PORT_STEP}",
-            ),
+            self._identity(),
             self.name_servers,
             connections,
             self._topic_table,
             interval_s=settings.register_interval_ms / 1000,
             rules=self._register_rules,
             ordered=self.broker.tables.topics.set_order,
+            master=self._master_known,
             encoded=self._encoded_topics,
         )
         self._registrar.start()
+
+    def _master_known(self, address: str | None, ha_address: str | None) -> None:
+        if self._replication is not None and not self.settings.etcd:
+            self._replication.master_known(address, ha_address)
 
     def _register_rules(self) -> Rules:
         settings = self.broker.settings.now
@@ -243,7 +282,12 @@ class BrokerNode:
     @property
     def _may_everything(self) -> bool:
         both = Perm.READ | Perm.WRITE
-        return Perm(self.broker.settings.now.permission) & both == both
+        return self._allowed & both == both
+
+    @property
+    def _allowed(self) -> Perm:
+        """Return what name servers may say of this broker's topics."""
+        return Perm(self.broker.settings.now.shown_permission)
 
     def _encoded_topics(self) -> EncodedTopics:
         """Return what remembers the topics that name servers are told now."""
@@ -254,7 +298,7 @@ class BrokerNode:
         table = self.broker.tables.topics.table()
         if self._may_everything:
             return table
-        allowed = Perm(self.broker.settings.now.permission) | Perm.INHERIT
+        allowed = self._allowed | Perm.INHERIT
         topics = {
             name: msgspec.structs.replace(topic, perm=topic.perm & allowed)
             for name, topic in table.topic_config_table.items()
@@ -266,6 +310,21 @@ class BrokerNode:
         if self._registrar is None:
             return False
         return await self._registrar.wait_known(timeout_s)
+
+    def promote(self, store_settings: StoreSettings, end: int) -> None:
+        """Become the master of the group, with a log that ends at `end`. Blocks for a moment.
+
+        Raises:
+            StoreNotWritable: the log does not end there, or cannot be written.
+            StoreDamaged, OSError: as `Broker.became_master`.
+        """
+        promote(self.broker.store, store_settings, end)
+        self._store_settings = store_settings
+        self.broker.became_master(store_settings)
+        self.settings = replace(self.settings, broker_id=0)
+        self.broker.settings.now = replace(self.broker.settings.now, broker_id=0)
+        if self._registrar is not None:
+            self._registrar.identify(self._identity())
 
     # -- while it runs --------------------------------------------------------------------------
 
@@ -291,10 +350,17 @@ class BrokerNode:
 
     # -- stop -----------------------------------------------------------------------------------
 
+    def release_listener(self) -> Server | None:
+        """Let the listener go on when this broker stops; whoever takes it has it."""
+        server, self._server = self._server, None
+        return server
+
     async def stop(self) -> bool:
         """Leave the name servers, let answers out, close the store; True if all went well."""
         if self._registrar is not None:
             await self._registrar.stop()
+        if self._replication is not None:
+            await self._replication.stop()
         if self._connections is not None:
             await self._connections.close()
         if self._broker is not None:

@@ -88,6 +88,26 @@ def wrong_name_servers(broker: BrokerSettings) -> Iterator[str]:
             yield f"namesrvAddr: {error}; several are written host:port;host:port"
 
 
+def wrong_failover(broker: BrokerSettings, role: BrokerRole) -> Iterator[str]:
+    """Yield a sentence for everything about failover that cannot be."""
+    if not broker.etcd:
+        if broker.member:
+            yield "failoverId is set and failoverEtcd is not: say where etcd is"
+        return
+    if not broker.member:
+        yield "failoverEtcd is set and failoverId is not: give every broker of the group its own"
+    if role is BrokerRole.SLAVE:
+        yield (
+            "brokerRole is SLAVE with failoverEtcd: say what it is when it is elected, SYNC_MASTER "
+            "or ASYNC_MASTER; who follows is decided by election"
+        )
+    for endpoint in broker.etcd.split(","):
+        try:
+            split_address(endpoint)
+        except InvalidValue as error:
+            yield f"failoverEtcd: {error}"
+
+
 def read_broker_config(properties: Mapping[str, str], home: Path) -> BrokerConfig:
     """Return the settings of a broker; its store lies under `home` unless they say otherwise.
 
@@ -109,6 +129,7 @@ def read_broker_config(properties: Mapping[str, str], home: Path) -> BrokerConfi
         problems += error.problems
     if store is not None:
         role = store.replication.role
+        problems += wrong_failover(broker, role)
         if role is BrokerRole.SLAVE and broker.broker_id == 0:
             problems.append("brokerRole is SLAVE and brokerId is 0; a slave's is 1 or above")
         if role is not BrokerRole.SLAVE and broker.broker_id != 0:

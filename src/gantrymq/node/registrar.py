@@ -29,6 +29,7 @@ from gantrymq.wire.headers.namesrv import (
     BrokerIdentityRequest,
     QueryDataVersionResponse,
     RegisterBrokerRequest,
+    RegisterBrokerResponse,
 )
 from gantrymq.wire.headers.targets import TopicRequest
 
@@ -83,9 +84,13 @@ class Registrar:
         interval_s: float,
         rules: Callable[[], Rules] = Rules,
         ordered: Callable[[frozenset[str]], None] = lambda _topics: None,
+        master: Callable[[str | None, str | None], None] = lambda _address, _ha: None,
         encoded: Callable[[], EncodedTopics] | None = None,
     ) -> None:
         """Tell `ordered` the topics that a name server calls ordered.
+
+        `master` is told who a name server says the master of this slave is, and where it is copied
+        from.
 
         `encoded` remembers how the topics of `table` look, so that they are not encoded again.
         """
@@ -95,6 +100,7 @@ class Registrar:
         self._interval_s = interval_s
         self._rules = rules
         self._ordered = ordered
+        self._master = master
         self.known_to: set[str] = set()
         """Name servers that have answered the last registration."""
         self._silent: set[str] = set()
@@ -105,6 +111,10 @@ class Registrar:
         self._told: dict[str, dict[str, TopicConfig]] = {}
         """What name servers know of topics."""
         self._told_versions: dict[str, DataVersion] = {}
+        self._heard_at: dict[str, float] = {}
+        """When name servers last heard that this broker lives, by the loop's clock."""
+        self._without_master: set[str] = set()
+        """Those that know no master of this slave yet; they are asked again soon."""
         self._wants_all: set[str] = set()
         """Those that cannot be told of one topic alone."""
         self._all_known = asyncio.Event()
@@ -113,6 +123,13 @@ class Registrar:
     def start(self) -> None:
         """Begin to register with all of them."""
         self._tasks = [asyncio.create_task(self._keep(one)) for one in self._changed]
+
+    def identify(self, who: BrokerAddress) -> None:
+        """Be somebody else from now on: a slave that has become master."""
+        self._who = who
+        self._without_master.clear()
+        self._told.clear()
+        self.changed()
 
     def changed(self) -> None:
         """Tell all of them soon."""
@@ -142,7 +159,7 @@ class Registrar:
                 known = False
             if known:
                 pause = RETRY_S
-                wait = self._interval_s
+                wait = self._until_due(address) if address not in self._without_master else RETRY_S
             else:
                 wait, pause = pause, min(2 * pause, self._interval_s)
             # A change goes out at once, those that follow it together: a client may ask for the
@@ -156,13 +173,23 @@ class Registrar:
 
     async def _tell(self, address: str, *, has_changed: bool) -> bool:
         """Register, unless the name server knows everything; tell whether it does now."""
-        if has_changed and address in self.known_to:
+        # A name server forgets a broker that has not registered for two minutes, whatever it was
+        # told of topics meanwhile: one that gets a new topic every few seconds must not vanish.
+        if has_changed and address in self.known_to and self._until_due(address) > 0:
             changed = self._changes_for(address)
             if changed is not None and await self._tell_topics(address, changed):
                 return True
         if has_changed or address not in self.known_to or self._rules().always:
             return await self._register(address)
         return await self._is_known(address) or await self._register(address)
+
+    def _until_due(self, address: str) -> float:
+        """Return in how many seconds a name server has to hear from this broker again."""
+        heard_at = self._heard_at.get(address)
+        if heard_at is None:
+            return 0.0
+        now = asyncio.get_running_loop().time()
+        return max(heard_at + self._interval_s - now, 0.0)
 
     def _changes_for(self, address: str) -> list[TopicConfig] | None:
         """Return the topics that are new to a name server; None if it has to be told everything."""
@@ -214,13 +241,16 @@ class Registrar:
         )
         try:
             reply = await self._connections.ask(address, request, self._rules().timeout_s)
-            return (
+            known = (
                 reply.code == ResponseCode.SUCCESS
                 and not QueryDataVersionResponse.decode(reply.fields).changed
             )
         except GantryError as error:
             log.info("name server %s does not say what it knows: %s", address, error)
             return False
+        if known:
+            self._heard_at[address] = asyncio.get_running_loop().time()
+        return known
 
     async def _register(self, address: str) -> bool:
         """Register once; tell whether the name server took it."""
@@ -242,12 +272,20 @@ class Registrar:
         if address not in self.known_to:
             log.info("registered with name server %s as %s", address, self._who.address)
         self.known_to.add(address)
+        self._heard_at[address] = asyncio.get_running_loop().time()
         self._told[address] = dict(table.topic_config_table)
         self._told_versions[address] = table.data_version
         if len(self.known_to) == len(self._changed):
             self._all_known.set()
         if reply.body:
             self._take_order(address, reply.body)
+        if self._who.broker_id:
+            told = RegisterBrokerResponse.decode(reply.fields)
+            self._master(told.master_addr or None, told.ha_server_addr or None)
+            if told.master_addr:
+                self._without_master.discard(address)
+            else:
+                self._without_master.add(address)
         return True
 
     def _take_order(self, address: str, body: bytes) -> None:

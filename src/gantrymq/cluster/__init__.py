@@ -1,0 +1,1 @@
+"""Replication of a broker's log, the roles in a group, and their change."""
