@@ -1,0 +1,1 @@
+"""The format `rocketmq` beside Spark's own Kafka source, on this machine."""

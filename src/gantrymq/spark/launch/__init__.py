@@ -1,0 +1,1 @@
+"""What stands between a command line and a Spark session: Java, Python, settings, progress."""
