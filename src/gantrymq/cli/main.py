@@ -10,9 +10,10 @@ import argparse
 import os
 import sys
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from gantrymq.cli import bench, serve, store
+from gantrymq.cli import bench, pipeline, serve, store
 from gantrymq.cli.arguments import FAILED, PROGRAM, CommandParser
 from gantrymq.version import VERSION
 
@@ -27,9 +28,19 @@ commands:
   server                      run a name server and a broker in this process
   namesrv                     run a name server
   broker                      run a broker; takes Apache RocketMQ's settings files
+  broker drain|undrain ADDR   get one ready to be stopped without a failed send, or take it back
   store inspect|verify|rebuild|export DIR
                               look at a store directory of gantrymq or Apache RocketMQ, check it,
                               mend it, or get the messages out of it; `gantrymq store --help`
+  topic|group|message|dlq|cluster|client COMMAND
+                              look at a cluster and change it; `gantrymq topic --help`
+  explain message|group NAME  the whole life of a message or a group on one page
+  doctor                      what is wrong between name server and broker
+  apply -f FILE               make the topics and groups that a file declares; a plan first
+  admin SUBCOMMAND            the same as Apache's mqadmin; `gantrymq admin --help`
+  completion bash|zsh|fish    completion for a shell
+  cluster demo                start a deployment on this machine, show it, and clean up
+  pipeline list|run JOB       jobs on Spark: archive, audit, search...; `gantrymq pipeline --help`
   bench send|pull|latency     put load on a broker and measure it; `gantrymq bench --help`
 
 first steps:
@@ -42,12 +53,50 @@ first steps:
 exit status: 0 success, 1 a failed operation, 2 bad usage"""
 
 
+def _cluster(arguments: Sequence[str]) -> int:
+    """Load what a deployment needs only for those who want one."""
+    if arguments and arguments[0] == "demo":
+        from gantrymq.cli import cluster  # noqa: PLC0415
+
+        return cluster.main(arguments)
+    return _guessable("cluster", arguments)
+
+
+def _admin(arguments: Sequence[str]) -> int:
+    from gantrymq.cli.mqadmin import command  # noqa: PLC0415
+
+    return command.main(arguments)
+
+
+def _guessable(noun: str, arguments: Sequence[str]) -> int:
+    from gantrymq.cli.daily import command  # noqa: PLC0415
+
+    return command.main(noun, arguments)
+
+
 _COMMANDS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
     "server": serve.server,
     "namesrv": serve.namesrv,
     "broker": serve.broker,
     "store": store.main,
     "bench": bench.main,
+    "cluster": _cluster,
+    "admin": _admin,
+    **{
+        noun: partial(_guessable, noun)
+        for noun in (
+            "topic",
+            "group",
+            "message",
+            "dlq",
+            "client",
+            "explain",
+            "doctor",
+            "apply",
+            "completion",
+        )
+    },
+    "pipeline": pipeline.main,
 }
 
 

@@ -41,6 +41,7 @@ Run a broker. It takes the settings files of an Apache RocketMQ broker as they a
   {PROGRAM} broker -m -c broker.conf     print those that differ from the default, and leave
   {PROGRAM} broker --shards 4 -c broker.conf
                                       four broker groups, a process each: NAME-0 to NAME-3
+  {PROGRAM} broker drain ADDRESS         get a running one ready to be stopped; or undrain
 
 exit status: 0 stopped cleanly, 1 it could not start or stop as it should, 2 bad usage"""
 
@@ -131,7 +132,11 @@ def namesrv(arguments: Sequence[str]) -> int:
 
 
 def broker(arguments: Sequence[str]) -> int:
-    """Run `gantrymq broker`; return its exit status."""
+    """Run `gantrymq broker`, or its commands for one that runs; return the exit status."""
+    if arguments and arguments[0] in {"drain", "undrain"}:
+        from gantrymq.cli import draining  # noqa: PLC0415
+
+        return draining.main(arguments)
     chosen = broker_parser().parse_args(arguments)
     from gantrymq.cli import serving  # noqa: PLC0415
 

@@ -14,6 +14,7 @@ from gantrymq.node import config
 from gantrymq.node.all_in_one import AllInOne
 from gantrymq.node.broker_node import BrokerNode
 from gantrymq.node.certificate import offered_tls
+from gantrymq.node.failover_node import FailoverNode
 from gantrymq.node.lifecycle import run_node
 from gantrymq.node.namesrv_node import NamesrvNode
 
@@ -101,7 +102,8 @@ def _broker(chosen: argparse.Namespace, properties: dict[str, str]) -> int:
 
         return run_shards(found, properties, chosen.shards, _say, chosen.log)
     tls = offered_tls(found.tls, properties, found.store.paths.root / "tls")
-    node = BrokerNode(found.broker, found.store, tls=tls, client_tls=found.client_tls)
+    kind = FailoverNode if found.broker.etcd else BrokerNode
+    node = kind(found.broker, found.store, tls=tls, client_tls=found.client_tls)
 
     def started() -> None:
         name = node.settings.name

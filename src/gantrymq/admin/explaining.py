@@ -1,0 +1,221 @@
+"""The whole life of a message, and the whole state of a group, out of many questions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from gantrymq.admin import checkup, messages, traces
+from gantrymq.admin import groups as groups_of
+from gantrymq.admin import topics as topics_of
+from gantrymq.errors import GantryError, InvalidValue
+from gantrymq.model.names import dlq_topic, retry_topic
+from gantrymq.wire.properties import ORIGIN_MESSAGE_ID, RETRY_TOPIC
+from gantrymq.wire.response_errors import (
+    ConsumerNotOnline,
+    NoMessage,
+    ResponseError,
+    TopicNotExist,
+)
+
+if TYPE_CHECKING:
+    from gantrymq.admin.checkup import Finding
+    from gantrymq.admin.groups import GroupMembers, GroupProgress, QueueProgress
+    from gantrymq.admin.messages import Found, Track
+    from gantrymq.admin.session import Session
+    from gantrymq.admin.traces import Trace
+    from gantrymq.model.group import SubscriptionGroup
+
+
+class Copy(NamedTuple):
+    """A later copy of a message: a retry of a group, or its dead letter."""
+
+    group: str
+    kind: str
+    """retry or dead letter."""
+    found: Found
+
+
+class MessageLife(NamedTuple):
+    """Where a message is stored, who had it, what was retried, and what clients traced."""
+
+    found: Found
+    tracks: list[Track]
+    copies: list[Copy]
+    traces: list[Trace]
+    problems: list[str]
+
+
+class GroupLife(NamedTuple):
+    """Everything about a group."""
+
+    group: str
+    settings: dict[str, SubscriptionGroup]
+    progress: GroupProgress | None
+    members: GroupMembers | None
+    owners: dict[str, str]
+    """`topic@broker:queue` to the client that reads it."""
+    waiting: dict[str, int | None]
+    """The same to the store time of the oldest message that waits; None if none does."""
+    retries: int
+    dead_letters: int
+    findings: list[Finding]
+    problems: list[str]
+
+
+async def find_message(session: Session, message_id: str, topic: str | None) -> Found:
+    """Return a message by either of its ids; without a topic, all topics are asked.
+
+    Raises:
+        NoMessage: nobody has it.
+    """
+    try:
+        record = await messages.view(session, message_id)
+        return messages.Found(record, await _name_of(session, record.store_host.text))
+    except (InvalidValue, ResponseError):
+        pass
+    except GantryError:
+        pass  # a client's id may read as the offset id of a broker that is not there
+    names = [topic] if topic else [
+        name for name in await topics_of.topic_names(session)
+        if not name.startswith("rmq_sys_")
+    ]  # fmt: skip
+
+    async def ask(name: str) -> list[Found]:
+        return messages.found_in(await messages.query(session, name, message_id, unique=True))
+
+    answers = await session.gather(names, ask)
+    found = [each for one in answers.found.values() for each in one]
+    own = [each for each in found if not each.record.topic.startswith("%")]
+    if not found:
+        if not answers.found:
+            answers.check()
+        where = f"topic {topic}" if topic else f"{len(names)} topics"
+        raise NoMessage(f"no message has the id {message_id} in {where}")
+    return (own or found)[0]
+
+
+async def _name_of(session: Session, address: str) -> str:
+    return (await session.addresses()).get(address, "")
+
+
+async def message_life(session: Session, message_id: str, topic: str | None = None) -> MessageLife:
+    """Return the whole life of a message.
+
+    Raises:
+        NoMessage: nobody has it.
+    """
+    found = await find_message(session, message_id, topic)
+    record, problems = found.record, []
+    tracks: list[Track] = []
+    try:
+        tracks = await messages.tracks(session, record)
+    except GantryError as error:
+        problems.append(f"who has had it is not known: {error}")
+    copies: list[Copy] = []
+    for track in tracks:
+        for kind, name in (("retry", retry_topic(track.group)), (
+                "dead letter", dlq_topic(track.group))):  # fmt: skip
+            try:
+                copies += [
+                    Copy(track.group, kind, each) for each in await _copies(session, name, found)
+                ]
+            except TopicNotExist:
+                continue
+            except GantryError as error:
+                problems.append(f"{name}: {error}")
+    told: list[Trace] = []
+    try:
+        told = await traces.traces_of(session, record.unique_key or record.offset_id)
+    except TopicNotExist:
+        pass
+    except GantryError as error:
+        problems.append(f"traces: {error}")
+    return MessageLife(found, tracks, copies, told, problems)
+
+
+async def _copies(session: Session, topic: str, found: Found) -> list[Found]:
+    """Return the copies of a message in a retry or dead-letter topic: they keep its unique key."""
+    record = found.record
+    key = record.unique_key
+    if key is None:
+        return []
+    copies = messages.found_in(await messages.query(session, topic, key, unique=True))
+    return [
+        each for each in copies
+        if each.record.properties.get(RETRY_TOPIC) in {None, record.topic}
+        or each.record.properties.get(ORIGIN_MESSAGE_ID) in {key, record.offset_id}
+    ]  # fmt: skip
+
+
+def queue_key(each: QueueProgress) -> str:
+    """Return a queue as the tables of a group's life have it."""
+    return str(each.queue)
+
+
+async def group_life(session: Session, group: str) -> GroupLife:
+    """Return everything about a group.
+
+    Raises:
+        ResponseError: nobody knows it.
+    """
+    problems: list[str] = []
+    told = await groups_of.group_settings(session, group)
+    problems += told.complaints
+    settings = {name: each for name, each in told.found.items() if each is not None}
+    progress = None
+    try:
+        progress = await groups_of.progress(session, group)
+        problems += [f"{name}: {error}" for name, error in progress.problems.items()]
+    except TopicNotExist:
+        if not settings:
+            raise
+    members, owners = None, {}
+    try:
+        members = await groups_of.members(session, group)
+        owners = await _owners(session, group, members, problems)
+    except (ConsumerNotOnline, TopicNotExist):
+        pass
+    waiting = await _waiting(session, progress, problems) if progress is not None else {}
+    counts = []
+    for topic in (retry_topic(group), dlq_topic(group)):
+        try:
+            status = await topics_of.topic_status(session, topic)
+            counts.append(sum(each.max_offset - each.min_offset for each in status.queues))
+        except TopicNotExist:
+            counts.append(0)
+    findings = await checkup.group_findings(session, group) if progress is not None else []
+    return GroupLife(
+        group, settings, progress, members, owners, waiting, counts[0], counts[1], findings,
+        problems,
+    )  # fmt: skip
+
+
+async def _owners(
+    session: Session, group: str, members: GroupMembers, problems: list[str]
+) -> dict[str, str]:
+    async def ask(client_id: str) -> list[str]:
+        info = await groups_of.running_info(session, group, client_id)
+        return [str(queue) for queue in (*info.mq_table, *(info.mq_pop_table or ()))]
+
+    answers = await session.gather([each.client_id for each in members.connections], ask)
+    problems += answers.complaints
+    return {queue: client for client, queues in answers.found.items() for queue in queues}
+
+
+async def _waiting(
+    session: Session, progress: GroupProgress, problems: list[str]
+) -> dict[str, int | None]:
+    """Return when the oldest message was stored that each queue still has for the group."""
+    behind = {queue_key(each): each for each in progress.queues if each.behind > 0}
+    masters = await session.masters()
+
+    async def ask(name: str) -> int | None:
+        each = behind[name]
+        address = masters[each.queue.broker_name]
+        pulled = await messages.pull(session, address, each.queue, each.consumer_offset, count=1)
+        return pulled.records[0].raw.store_timestamp if pulled.records else None
+
+    known = [name for name, each in behind.items() if each.queue.broker_name in masters]
+    answers = await session.gather(known, ask)
+    problems += answers.complaints
+    return {**{queue_key(each): None for each in progress.queues}, **answers.found}

@@ -1,0 +1,129 @@
+"""The file that a job writes as it goes, so that a killed one goes on where it stopped.
+
+One JSON value in a line, only ever added to. The first line says what the job is; a job of other
+settings refuses the file. A line that was cut by the end of its writer is taken off: what it would
+have said is not known, and whoever reads on finds it out anew. One process at a time has it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+from typing import TYPE_CHECKING, Any
+
+from gantrymq.errors import GantryError, InvalidValue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+    from types import TracebackType
+    from typing import Self
+
+Line = dict[str, Any]
+
+
+class JobInUse(GantryError):
+    """Another process works with the file."""
+
+
+class Journal:
+    """A job's file; `with Journal(...)` opens and locks it."""
+
+    def __init__(self, path: Path, job: Line) -> None:
+        self.path = path
+        self._job = job
+        self.was_there = False
+        self.id = ""
+        """Tells the job from all others; made when the file is."""
+
+    def __enter__(self) -> Self:
+        """Open it, and check that it is this job's.
+
+        Raises:
+            InvalidValue: it is another job's, or cannot be opened.
+            JobInUse: another process has it.
+        """
+        try:
+            self._file = self.path.open("a+b")
+        except OSError as error:
+            raise InvalidValue(f"{self.path}: {error.strerror or error}") from None
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._file.close()
+            raise JobInUse(f"{self.path} is in use by another process") from None
+        try:
+            self._begin()
+        except BaseException:
+            self._file.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close it."""
+        self._file.close()
+
+    def _begin(self) -> None:
+        end = self._whole_bytes()
+        if end < self._file.seek(0, os.SEEK_END):
+            self._file.truncate(end)
+        first = next(iter(self.lines()), None)
+        if first is None:
+            self.id = secrets.token_hex(8)
+            self.add([{**self._job, "id": self.id}])
+            self.force()
+            return
+        self.was_there = True
+        self.id = str(first.pop("id", ""))
+        wanted = json.loads(json.dumps(self._job))
+        if first != wanted:
+            differs = sorted(k for k in {*first, *wanted} if first.get(k) != wanted.get(k))
+            raise InvalidValue(
+                f"{self.path} is of another job (it differs in {', '.join(differs)}): name another"
+                " file, or give the same options"
+            )
+
+    def _whole_bytes(self) -> int:
+        """Return the size of the file up to the end of its last whole line."""
+        end = self._file.seek(0, os.SEEK_END)
+        while end:
+            begin = max(end - 65536, 0)
+            self._file.seek(begin)
+            at = self._file.read(end - begin).rfind(b"\n")
+            if at >= 0:
+                return begin + at + 1
+            end = begin
+        return 0
+
+    @property
+    def changed_at_ms(self) -> int:
+        """Return when it was last written to."""
+        return self.path.stat().st_mtime_ns // 1_000_000
+
+    def lines(self) -> Iterator[Line]:
+        """Give every line, the job's own first."""
+        self._file.seek(0)
+        for number, line in enumerate(self._file, 1):
+            try:
+                yield json.loads(line)
+            except ValueError:
+                raise InvalidValue(
+                    f"{self.path}:{number} is not JSON: the file is damaged"
+                ) from None
+
+    def add(self, lines: Iterable[Line]) -> None:
+        """Write lines with one call: a killed process leaves all of them, or a beginning."""
+        text = "".join(f"{json.dumps(line, separators=(',', ':'))}\n" for line in lines)
+        self._file.write(text.encode())
+        self._file.flush()
+
+    def force(self) -> None:
+        """Have what was written on the disk."""
+        os.fsync(self._file.fileno())
