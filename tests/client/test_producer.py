@@ -9,6 +9,7 @@ import pytest
 
 from gantrymq.client.errors import ClientClosed, NoRoute, NoRouteCause
 from gantrymq.client.producer import Producer
+from gantrymq.client.received import ReceivedMessage
 from gantrymq.client.results import SendStatus
 from gantrymq.client.selection import queue_number
 from gantrymq.errors import InvalidValue
@@ -103,6 +104,12 @@ def test_a_queue_by_wish(target: Target, run: Run) -> None:
                 assert (await producer.send(topic, b"k", key=key)).queue == expected
                 message = Message(topic=topic, body=b"m", sharding_key=key)
                 assert (await producer.send(message)).queue == expected
+            stored = await target.wait_for_messages(topic, 10)
+            keyed = [each for each in stored if each.body in {b"k", b"m"}]
+            assert len(keyed) == 6
+            assert {ReceivedMessage(each, "").sharding_key for each in keyed} == {
+                "a", "order-4711", "ключ",
+            }  # fmt: skip
             chosen = await producer.send(topic, b"s", selector=third, argument="argument")
             assert chosen.queue == queues[2]
             with pytest.raises(InvalidValue, match="exclude each other"):

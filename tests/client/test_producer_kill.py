@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from gantrymq.client.producer import Producer
 from gantrymq.errors import GantryError
-from support import apache
+from support import ports
 from support.targets import SETTINGS, Target
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Killable:
 
     def __init__(self, work: Path) -> None:
         self._work = work
-        self.namesrv_port, self.port = apache.free_port(), apache.free_broker_port()
+        self.namesrv_port, self.port = ports.free_port(), ports.free_broker_port()
         self._process: subprocess.Popen[bytes] | None = None
         settings = {**SETTINGS, "brokerIP1": "127.0.0.1", "bindAddress": "127.0.0.1"}
         lines = [f"{name}={value}\n" for name, value in settings.items()]

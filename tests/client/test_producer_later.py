@@ -12,6 +12,7 @@ import pytest
 from gantrymq.client.producer import Producer
 from gantrymq.client.results import TransactionState
 from gantrymq.errors import InvalidValue
+from gantrymq.model.message import Message
 from gantrymq.model.names import TRACE_TOPIC
 from gantrymq.wire.record import decode_record
 from gantrymq.wire.response_errors import RequestCodeNotSupported, ResponseError
@@ -91,12 +92,16 @@ def test_a_send_is_traced(target: Target, run: Run) -> None:
         async with Producer(target.namesrv, group, trace=True, check=commit) as producer:
             sent = await producer.send(topic, b"12345", tags="red", keys=["k1", "k2"])
             half = (await producer.send_in_transaction(topic, commit, b"x")).send
+            batch = [Message(topic=topic, body=b"1"), Message(topic=topic, body=b"2")]
+            (together,) = await producer.send_batch(batch)
         (record,) = await found(sent.message_id, 1)
         kind, _time, region, of_group, of_topic, message_id, tags, keys, host, *rest = record
         assert (kind, region, of_group, of_topic) == ("Pub", "DefaultRegion", group, topic)
         assert (message_id, tags, keys, host) == (sent.message_id, "red", "k1 k2", target.broker)
         size, _cost, message_type, offset_id, success = rest
         assert (size, message_type, offset_id, success) == ("5", "0", sent.offset_id, "true")
+        (record,) = await found(together.message_id, 1)
+        assert (record[0], record[4], record[-1]) == ("Pub", topic, "true")
         records = await found(half.message_id, 2)
         assert {each[0] for each in records} == {"Pub", "EndTransaction"}
         (end,) = (each for each in records if each[0] == "EndTransaction")

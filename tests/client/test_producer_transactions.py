@@ -88,6 +88,27 @@ def test_the_broker_asks_how_it_ended(target: Target, run: Run) -> None:
     run(main())
 
 
+def test_a_producer_that_was_started_again_is_asked(target: Target, run: Run) -> None:
+    """It has sent nothing yet: the broker knows it by its heartbeats alone."""
+    topic = target.create_topic(target.name("asked_later"), 1)
+
+    async def die(_message: Message) -> TransactionState:
+        raise ZeroDivisionError("on purpose")
+
+    async def main() -> None:
+        group = target.name("asked_later_group")
+        async with Producer(
+            target.namesrv, group, check=lambda _message: TransactionState.UNKNOWN
+        ) as first:
+            with pytest.raises(ZeroDivisionError):
+                await first.send_in_transaction(topic, die, b"open")
+        async with Producer(target.namesrv, group, check=lambda _message: TransactionState.COMMIT):
+            (found,) = await target.wait_for_messages(topic, 1, 1, ASKED_S_MAX)
+        assert found.body == b"open"
+
+    run(main())
+
+
 def test_a_producer_that_nobody_could_ask(target: Target, run: Run) -> None:
     async def main() -> None:
         async with Producer(target.namesrv) as producer:

@@ -15,7 +15,7 @@ import pytest
 
 from gantrymq.client.errors import NoRoute, NoRouteCause
 from gantrymq.client.push_consumer import PushConsumer
-from support import apache, gantry
+from support import gantry, ports
 from support.consuming import numbered, send, until
 from support.targets import Target
 
@@ -32,7 +32,7 @@ class Killable:
 
     def __init__(self, work: Path) -> None:
         self._work = work
-        self.port, self.namesrv_port = apache.free_broker_port(), apache.free_port()
+        self.port, self.namesrv_port = ports.free_broker_port(), ports.free_port()
         self._process: subprocess.Popen[bytes] | None = None
         config = work / "broker.conf"
         config.write_text(
@@ -140,7 +140,7 @@ def test_connections_that_are_cut(target: Target, run: Run) -> None:
 
 
 def test_no_name_server_is_said_at_the_start(run: Run) -> None:
-    nowhere = f"127.0.0.1:{apache.free_port()}"
+    nowhere = f"127.0.0.1:{ports.free_port()}"
 
     async def main() -> None:
         consumer = PushConsumer(nowhere, "G")

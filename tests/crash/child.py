@@ -31,6 +31,7 @@ from gantrymq.clock import SystemClock
 from gantrymq.store.files import MappedRegion, OsFiles
 from gantrymq.store.message_store import Identity, MessageStore
 from gantrymq.store.put import NewMessage
+from gantrymq.store.queue_files import PAGE_BYTES
 from gantrymq.store.settings import StoreSettings, read_settings
 from gantrymq.store.status import PutStatus
 from gantrymq.store.timers import StoreTimers
@@ -38,6 +39,8 @@ from gantrymq.store.worker import ThreadWorker, Workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from gantrymq.store.files import StrPath
 
 STORE_HOST = bytes([127, 0, 0, 1]) + struct.pack(">i", 10911)
 BORN_HOST = bytes([10, 0, 0, 1]) + struct.pack(">i", 12345)
@@ -47,7 +50,8 @@ LANE_QUEUES = 2
 """The rest is put by Python."""
 FRAME_HEADER = (
     '{"code":310,"extFields":{"a":"g","b":"%s","c":"TBW102","d":"4","e":"%d","f":"0",'
-    '"g":"1700000000000","h":"0","i":"KEYS\\u0001%s","j":"0","k":"false","l":"0","m":"false"},'
+    '"g":"1700000000000","h":"0","i":"KEYS\\u0001%s\\u0002TAGS\\u0001t","j":"0","k":"false","l":"0",'
+    '"m":"false"},'
     '"flag":0,"language":"JAVA","opaque":1,"serializeTypeCurrentRPC":"JSON","version":399}'
 )
 
@@ -70,9 +74,10 @@ def settings_of(directory: Path, *, sync: bool, pool: bool = False) -> StoreSett
         {
             "storePathRootDir": str(directory),
             "mappedFileSizeCommitLog": "32768",
-            "mappedFileSizeConsumeQueue": "1000",
+            "mappedFileSizeConsumeQueue": "10000",
             "maxHashSlotNum": "50",
             "maxIndexNum": "200",
+            "messageIndexSafe": "true",
             "flushDiskType": "SYNC_FLUSH" if sync else "ASYNC_FLUSH",
             "transientStorePoolEnable": str(pool).lower(),
             "flushIntervalCommitLog": "3",
@@ -93,6 +98,11 @@ def body_of(run: int, queue_id: int, number: int) -> bytes:
 def key_of(run: int, queue_id: int, number: int) -> str:
     """Return its key."""
     return f"k{run}-{queue_id}-{number}"
+
+
+def properties_of(run: int, queue_id: int, number: int) -> dict[str, str]:
+    """Return its properties."""
+    return {"KEYS": key_of(run, queue_id, number), "TAGS": "t"}
 
 
 def say(text: str) -> None:
@@ -147,20 +157,21 @@ class KilledFiles(OsFiles):
         self._killer.pass_by("create ended")
         return region
 
-    def write_at(self, path: Path, position: int, data: bytes, size: int) -> None:
-        """Write, in two halves."""
+    def write_at(self, path: StrPath, position: int, data: bytes, size: int) -> None:
+        """Write, in two parts if there are several pages: a kill may end a write between them."""
         self._killer.pass_by("write begins")
-        half = len(data) // 2
-        super().write_at(path, position, data[:half], size)
+        part = PAGE_BYTES - position % PAGE_BYTES
+        super().write_at(path, position, data[:part], size)
         self._killer.pass_by("write half done")
-        super().write_at(path, position + half, data[half:], size)
+        if data[part:]:
+            super().write_at(path, position + part, data[part:], size)
         self._killer.pass_by("write ended")
 
     def truncate(self, path: Path, size: int) -> None:
         """Cut."""
         self._around("truncate", lambda: OsFiles.truncate(self, path, size))
 
-    def sync(self, path: Path) -> None:
+    def sync(self, path: StrPath) -> None:
         """Force."""
         self._around("sync", lambda: OsFiles.sync(self, path))
 
@@ -172,7 +183,7 @@ class KilledFiles(OsFiles):
         """Remove."""
         self._around("remove", lambda: OsFiles.remove(self, path))
 
-    def sync_directory(self, directory: Path) -> None:
+    def sync_directory(self, directory: StrPath) -> None:
         """Force names."""
         self._around("sync-directory", lambda: OsFiles.sync_directory(self, directory))
 
@@ -264,7 +275,7 @@ class Child:
     def _put(self, count: int) -> None:
         names = self._names(QUEUES - 1, count)
         messages = [
-            NewMessage(TOPIC, QUEUES - 1, body_of(*name), {"KEYS": key_of(*name)}, 1, BORN_HOST)
+            NewMessage(TOPIC, QUEUES - 1, body_of(*name), properties_of(*name), 1, BORN_HOST)
             for name in names
         ]
         stored = self.store.put(messages)

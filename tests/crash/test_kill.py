@@ -32,22 +32,26 @@ from crash.child import (
     Job,
     body_of,
     key_of,
+    properties_of,
     settings_of,
 )
 from gantrymq.clock import SystemClock
 from gantrymq.kernel import kernel
 from gantrymq.store.files import OsFiles
+from gantrymq.store.index import key_hash
 from gantrymq.store.message_store import Identity, MessageStore
 from gantrymq.store.worker import InlineWorker, Workers
 from gantrymq.wire.properties import decode_properties
+from support.apache_rules import Key, indexed_keys, lost_by_apache
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-RANDOM_KILLS = 80
+RANDOM_KILLS = 60
 """For each kind of store."""
+TRIES_MAX = 5
 KILLS_A_DIRECTORY = 12
-MESSAGES_MAX = 4000
+MESSAGES_MAX = 6000
 ROOT = Path(__file__).parents[2]
 
 Name = tuple[int, int, int]
@@ -132,6 +136,8 @@ class Trial:
     place: Path
     sync: bool
     pool: bool = False
+    apaches: bool = True
+    """See what Apache would make of the directory, too."""
     kills: int = 0
     acknowledged: int = 0
     counts: Counter[str] = field(default_factory=Counter)
@@ -149,8 +155,15 @@ class Trial:
         self._since = 0
 
     def kill_at(self, point: str, at: int) -> None:
-        """Let a child run until it comes to a point for the n-th time."""
-        self._live(point, at, None)
+        """Let a child run until it comes to a point for the n-th time.
+
+        Some are reached by a timer: a child that was ready before it is followed by another.
+        """
+        kills = self.kills
+        for _ in range(TRIES_MAX):
+            self._live(point, at, None)
+            if self.kills > kills:
+                return
 
     def kill_after(self, seconds: float) -> None:
         """Let a child run for a time; below zero, counted from its start and not its opening."""
@@ -176,6 +189,9 @@ class Trial:
 
     def _check(self, job: Job) -> None:
         self.directory.mkdir(exist_ok=True)  # it may have been killed before it made it
+        if self.apaches:
+            lost = lost_by_apache(settings_of(self.directory, sync=self.sync))
+            assert not lost, f"after {job} Apache would lose {len(lost)}: {lost[:5]}"
         copy = self.place / "copy"
         shutil.copytree(self.directory, copy)
         try:
@@ -204,16 +220,17 @@ def read_all(directory: Path, *, sync: bool) -> set[Name]:
         workers=Workers.made(lambda _name: inline),
     )
     store.open(os.getpid())
+    keys = indexed_keys(directory / "index", settings_of(directory, sync=sync).index.slots)
     found: set[Name] = set()
     for queue_id in range(QUEUES):
-        names = list(read_queue(store, queue_id))
+        names = list(read_queue(store, queue_id, keys))
         assert names == sorted(set(names)), "a message is there twice, or out of order"
         found |= set(names)
     assert store.close()
     return found
 
 
-def read_queue(store: MessageStore, queue_id: int) -> Iterator[Name]:
+def read_queue(store: MessageStore, queue_id: int, keys: set[Key]) -> Iterator[Name]:
     """Yield the messages of a queue, from its first offset on without a gap."""
     offset = 0
     while records := store.get(TOPIC, queue_id, offset, 32).records:
@@ -224,7 +241,9 @@ def read_queue(store: MessageStore, queue_id: int) -> Iterator[Name]:
             assert queue_said == record.queue_id == queue_id
             assert record.queue_offset == offset
             assert record.body == body_of(*name)
-            assert decode_properties(record.properties)["KEYS"] == key_of(*name)
+            assert properties_of(*name).items() <= decode_properties(record.properties).items()
+            hashed = key_hash(TOPIC, key_of(*name))
+            assert (hashed, record.log_offset) in keys, f"the key of {name} is not in the index"
             yield name
             offset += 1
     queue = store.queues.find(TOPIC, queue_id)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from support import apache, markdown
+from support import markdown, ports
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,11 +39,11 @@ def program(line: str) -> list[str]:
 @contextmanager
 def server(line: str, folder: Path) -> Iterator[str]:
     """Run the server of the page, at free ports; give its name server's address."""
-    ports = ["--namesrv-port", str(apache.free_port()), "--port", str(apache.free_broker_port())]
+    places = ["--namesrv-port", str(ports.free_port()), "--port", str(ports.free_broker_port())]
     said = folder / "said"
     with said.open("wb") as output:
         process = subprocess.Popen(
-            [*program(line), *ports, "--bind", "127.0.0.1"],
+            [*program(line), *places, "--bind", "127.0.0.1"],
             cwd=folder,
             env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
             stdout=output,
@@ -54,7 +54,7 @@ def server(line: str, folder: Path) -> Iterator[str]:
         while " is ready: " not in said.read_text() and time.monotonic() < deadline:
             assert process.poll() is None, said.read_text()
             time.sleep(0.02)
-        yield f"127.0.0.1:{ports[1]}"
+        yield f"127.0.0.1:{places[1]}"
         process.terminate()
         assert process.wait(STOP_SECONDS_MAX) == 0, said.read_text()
     finally:

@@ -38,8 +38,8 @@ PLACED = [
     for page in PAGES
     for block in markdown.blocks(page.read_text(encoding="utf-8"))
 ]
-ONE_PROGRAM = {ROOT / "docs" / "client.md", ROOT / "docs" / "moving.md"}
-"""Pages whose blocks are one program, with a broker: `test_client_pages.py` runs them."""
+ONE_PROGRAM = {ROOT / "docs" / name for name in ("client.md", "moving.md", "spark.md")}
+"""Pages whose blocks are one program: `test_client_pages.py`, `test_spark_page.py` run them."""
 RUNNABLE = [
     placed
     for placed in PLACED

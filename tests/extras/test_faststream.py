@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import tomllib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,10 +16,13 @@ from pydantic import BaseModel
 
 from gantrymq import sql
 from gantrymq.faststream import GantryBroker, GantryMessage, GantryResponse
+from gantrymq.faststream.release import RELEASE, check_release
 from gantrymq.testing import TestBroker
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
+
+ROOT = Path(__file__).parents[2]
 
 
 class Order(BaseModel):
@@ -253,3 +258,16 @@ def test_what_is_not_there_says_so() -> None:
                 await broker.publish_batch("one", queue="Orders")
 
     run(main())
+
+
+def test_another_release_is_refused_with_what_to_install() -> None:
+    check_release(f"{RELEASE}.99")
+    for installed in ("0.6.7", "0.70.0", "1.7.0", None):
+        with pytest.raises(ImportError, match=r"pip install 'gantrymq\[faststream\]'"):
+            check_release(installed)
+
+
+def test_the_extra_asks_for_that_release() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    (asked,) = project["optional-dependencies"]["faststream"]
+    assert asked == f"faststream>={RELEASE},<0.8"

@@ -178,7 +178,8 @@ def test_every_queue_has_a_legal_topic(queue: str) -> None:
 
 def test_celery_with_a_worker(broker: ThreadedBroker) -> None:
     from celery import Celery  # noqa: PLC0415
-    from celery.contrib.testing.worker import start_worker  # noqa: PLC0415
+
+    from support.celery_worker import worker  # noqa: PLC0415
 
     app = Celery("shop", broker=f"gantrymq://{broker.namesrv}//", backend="cache+memory://")
     app.conf.broker_transport_options = {"route_s": 0.2}
@@ -196,7 +197,7 @@ def test_celery_with_a_worker(broker: ThreadedBroker) -> None:
             raise self.retry(countdown=0)
         return "at last"
 
-    with start_worker(app, pool="solo", perform_ping_check=False, shutdown_timeout=WAIT_S):
+    with worker(app):
         results = [add.delay(number, 1) for number in range(10)]
         assert [result.get(timeout=WAIT_S) for result in results] == list(range(1, 11))
         assert flaky.delay().get(timeout=WAIT_S) == "at last"

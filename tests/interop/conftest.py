@@ -9,8 +9,12 @@ from support import apache, tools
 
 @pytest.fixture(params=apache.VERSIONS)
 def apache_version(request: pytest.FixtureRequest) -> str:
-    """Return a release that is here; one that cannot be had is a named skip, a failure in CI."""
-    version = str(request.param)
+    """Return a release that is here."""
+    return had_here(str(request.param))
+
+
+def had_here(version: str) -> str:
+    """Return a release; one that cannot be had is a named skip, a failure in CI."""
     try:
         apache.fetch(version)
     except apache.NotFetched as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import time
 import urllib.request
@@ -12,6 +11,7 @@ from urllib.error import URLError
 import pytest
 
 from support import tools
+from support.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,13 +44,6 @@ def test_java_compiles_and_runs(tmp_path: Path) -> None:
         timeout=START_SECONDS_MAX,
     )
     assert done.stdout == "hello from Java 17\n"
-
-
-def free_port() -> int:
-    """Return a port that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
 
 
 @pytest.fixture

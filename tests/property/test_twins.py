@@ -1,8 +1,7 @@
 """The twins agree: the same bytes give the same result, or the same error in the same words.
 
-Results are compared by `repr`, so that `True` for `1`, a tuple for a `Frame` or an `int` for a
-`Stop` does not pass. With one kernel only, it is compared with itself: the strategies are tried
-out, and the head of the run says what is missing.
+With one kernel only, it is compared with itself: the strategies are tried out, and the head of the
+run says what is missing.
 """
 
 from __future__ import annotations
@@ -12,9 +11,9 @@ from typing import TYPE_CHECKING, TypeAlias
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gantrymq.errors import GantryError, ProtocolError
 from gantrymq.kernel.values import COLUMN_NAMES, Frame, Record
 from gantrymq.limits import FRAME_BYTES_MAX
+from support.agreement import check_agreement, outcome
 from support.golden import WIRE_FILES, wire_entries
 from support.kernels import KERNELS
 from support.samples import GOLDEN_RECORD, frame, whole
@@ -35,28 +34,11 @@ from support.strategies import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gantrymq.kernel.interface import Kernel, SendLane
+    from gantrymq.kernel.interface import Kernel
+    from gantrymq.kernel.lanes import SendLane
 
-Outcome: TypeAlias = tuple[str, ...]
 NOISE = st.binary(max_size=200)
 LOG_BASE = 1 << 33
-
-
-def outcome(call: Callable[[], object]) -> Outcome:
-    """Return what a call gave: its result, or its error with all that it carries."""
-    try:
-        return "result", repr(call())
-    except GantryError as error:
-        place = (error.field, error.problem) if isinstance(error, ProtocolError) else ()
-        return "error", type(error).__name__, str(error), *place
-
-
-def check_agreement(act: Callable[[Kernel], object]) -> None:
-    """Do the same with every kernel; all must give the same."""
-    outcomes = {name: outcome(lambda k=each: act(k)) for name, each in KERNELS.items()}  # type: ignore[misc]
-    expected = outcomes["readable"]
-    for name, found in outcomes.items():
-        assert found == expected, name
 
 
 def logs_spoiled_or_not() -> st.SearchStrategy[bytes]:
@@ -326,17 +308,6 @@ UNITS = st.builds(
     unit, integers(64), st.sampled_from([100, 100, 100, 0, 2**31 - 1, -1]), TAGS_CODES
 )
 QUEUES = st.lists(UNITS, max_size=12).map(b"".join)
-
-
-@given(
-    QUEUES | spoiled(QUEUES),
-    st.data(),
-    st.lists(st.sampled_from([0, 5, -5, 2112]) | integers(32), max_size=4),
-    COUNTS,
-)
-def test_match_tags(queue: bytes, data: st.DataObject, hashes: list[int], matches_max: int) -> None:
-    start, end = data.draw(ranges(len(queue)))
-    check_agreement(lambda kernel: kernel.match_tags(queue, start, end, hashes, matches_max))
 
 
 @given(

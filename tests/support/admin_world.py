@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gantrymq.broker.admin.configuration import restored
-from gantrymq.broker.broker import Broker, Loop, Surroundings
+from gantrymq.broker.broker import Broker
 from gantrymq.broker.settings import BrokerSettings
+from gantrymq.broker.surroundings import Loop, Surroundings
 from gantrymq.store.put import NewMessage
 from gantrymq.store.settings import read_settings
 from gantrymq.store.status import PutStatus

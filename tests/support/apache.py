@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import socket
 import subprocess
 import time
 from contextlib import contextmanager
@@ -26,6 +25,7 @@ from typing import TYPE_CHECKING, Final
 from gantrymq.errors import GantryError
 from gantrymq.wire.codes import RequestCode
 from support import tools
+from support.ports import free_broker_port, free_port
 from support.remoting import RemotingClient
 
 if TYPE_CHECKING:
@@ -287,23 +287,3 @@ def _server(
         if process.poll() is None:
             process.kill()
         process.wait()
-
-
-def free_port() -> int:
-    """Return a port that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
-
-
-def free_broker_port() -> int:
-    """Return a port whose neighbours that a broker takes too (-2 and +1) are free."""
-    for _ in range(100):
-        port = free_port()
-        try:
-            for other in (port - 2, port, port + 1):
-                socket.create_server(("127.0.0.1", other)).close()
-        except (OSError, OverflowError):
-            continue
-        return port
-    raise NotStarted("no three free ports for a broker in a hundred tries")

@@ -11,8 +11,9 @@ from collections import deque
 from inspect import iscoroutine
 from typing import TYPE_CHECKING, Any, cast
 
-from gantrymq.broker.broker import Broker, Loop, Surroundings
+from gantrymq.broker.broker import Broker
 from gantrymq.broker.settings import BrokerSettings
+from gantrymq.broker.surroundings import Loop, Surroundings
 from gantrymq.kernel import kernel
 from gantrymq.model.topic import TopicConfig
 from gantrymq.store.worker import Workers
@@ -70,9 +71,14 @@ class ManualLoop:
 
     def turn(self) -> bool:
         """Run what is ready now, and not what that makes ready; tell whether there was anything."""
-        for _ in range(count := len(self._ready)):
-            callback, arguments = self._ready.popleft()
-            callback(*arguments)
+        before = asyncio._get_running_loop()
+        asyncio._set_running_loop(self._as_loop())
+        try:
+            for _ in range(count := len(self._ready)):
+                callback, arguments = self._ready.popleft()
+                callback(*arguments)
+        finally:
+            asyncio._set_running_loop(before)
         return count > 0
 
 
@@ -171,7 +177,7 @@ class BrokerRig:
         pendings: list[Pending] = []
         position = 0
         while position < len(data):
-            end, answers = self.service.take(data, position, len(data), peer or self.peer)
+            end, answers, _ = self.service.take(data, position, len(data), peer or self.peer)
             pendings += answers
             if end == position:
                 break

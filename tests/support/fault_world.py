@@ -26,7 +26,7 @@ from gantrymq.client.results import SendStatus
 from gantrymq.client.settings import ClientSettings, parse_name_servers
 from gantrymq.errors import GantryError as AnyGantryError
 from gantrymq.wire.codes import RequestCode
-from support import apache
+from support import ports
 from support.consuming import until
 from support.remoting import RemotingClient
 
@@ -120,7 +120,7 @@ class Program:
 
 def name_server(work: Path) -> Program:
     """Return a name server that was not started."""
-    port = apache.free_port()
+    port = ports.free_port()
     files = {
         "kvConfigPath": str(work / f"kv-{port}.json"),
         "configStorePath": str(work / f"names-{port}.properties"),
@@ -142,7 +142,7 @@ def broker(work: Path, *name_servers: Program, address: str = HERE) -> Program:
         "diskSpaceWarningLevelRatio": "0.99",
         "diskSpaceCleanForciblyRatio": "0.99",
     }
-    return Program(work, "broker", apache.free_broker_port(), settings)
+    return Program(work, "broker", ports.free_broker_port(), settings)
 
 
 class Traffic:

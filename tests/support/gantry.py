@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from support import apache
+from support import ports
 from support.remoting import RemotingClient
 
 if TYPE_CHECKING:
@@ -21,11 +21,14 @@ ROOT: Final = Path(__file__).parents[2]
 START_SECONDS_MAX: Final = 30
 STOP_SECONDS_MAX: Final = 30
 LOG_LINES_SHOWN: Final = 40
-_SMALL: Final = {
-    # Files are made in their full length, and a run of tests starts many servers.
+SMALL_FILES: Final = {
     "mappedFileSizeCommitLog": str(16 << 20),
     "maxHashSlotNum": "10000",
     "maxIndexNum": "40000",
+}
+"""Files are made in their full length, and a run of tests starts many servers."""
+_SMALL: Final = {
+    **SMALL_FILES,
     # A disk that is nearly full is no reason to refuse what a test sends.
     "diskSpaceWarningLevelRatio": "0.99",
     "diskSpaceCleanForciblyRatio": "0.99",
@@ -67,7 +70,7 @@ def server(work: Path, settings: Mapping[str, str]) -> Iterator[Running]:
     command = [
         sys.executable, "-m", "gantrymq", "server", "--data", str(work / "data"),
         # Message ids have the broker's port, so it is one that is known before it listens.
-        "--namesrv-port", "0", "--port", str(apache.free_broker_port()), "-c", str(config),
+        "--namesrv-port", "0", "--port", str(ports.free_broker_port()), "-c", str(config),
     ]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONUNBUFFERED": "1"}
     log = work / "server.log"

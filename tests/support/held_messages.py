@@ -34,6 +34,7 @@ class FakeCore:
     def __init__(self) -> None:
         self.clock = VirtualClock()
         self.namespace = Namespace("")
+        self.closer: asyncio.Task[Any] | None = None
         self.tasks: list[asyncio.Task[Any]] = []
 
     def spawn(self, coroutine: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:

@@ -15,7 +15,8 @@ from gantrymq.kernel.values import Frame, Record
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gantrymq.kernel.interface import Kernel, SendLane
+    from gantrymq.kernel.interface import Kernel
+    from gantrymq.kernel.lanes import SendLane
 
 # Section 3.8 of the store's fact sheet, byte for byte as Apache 4.9.7 writes it.
 GOLDEN_RECORD_BYTES = bytes.fromhex(

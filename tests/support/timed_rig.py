@@ -9,8 +9,9 @@ from inspect import isawaitable
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from gantrymq.broker.broker import Broker, Loop, Surroundings
+from gantrymq.broker.broker import Broker
 from gantrymq.broker.settings import BrokerSettings
+from gantrymq.broker.surroundings import Loop, Surroundings
 from gantrymq.kernel import kernel
 from gantrymq.store.worker import Workers
 from gantrymq.testing.clock import VirtualClock

@@ -62,11 +62,12 @@ class World:
             BrokerSettings(name="broker-a", **self.changes)  # type: ignore[arg-type]
         )
         self.tables = make_tables(
-            self.settings.now,
+            self.settings,
             self.clock,
             18,
             topic_changed=lambda _topic: None,
             topic_removed=lambda _name: None,
+            group_changed=lambda _name: None,
             mismatch_changed=lambda _mismatch: None,
         )
         if self.saved:

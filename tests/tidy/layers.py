@@ -31,6 +31,16 @@ OFFLINE_TOOLS = frozenset(
 )
 """What the command line may use of the store: that which works on a directory."""
 
+STORE_FILES = frozenset(
+    f"store.{name}"
+    for name in (
+        "checkpoint", "columns", "disk", "errors", "files", "index", "index_file",
+        "log_directories", "process_lock", "queue_table", "reader", "recovery", "retention",
+        "settings", "shape", "snapshot", "verify",
+    )
+)  # fmt: skip
+"""What Spark may use of it: files, what is built of them, rules; never a store that runs."""
+
 MAY_USE: dict[str, frozenset[str]] = {
     "kernel": frozenset(),
     "model": frozenset(),
@@ -45,13 +55,37 @@ MAY_USE: dict[str, frozenset[str]] = {
         {"kernel", "model", "wire", "store", "broker", "transport", "cluster", "namesrv", "proxy"}
     ),
     "client": frozenset({"model", "wire", "transport"}),
+    "admin": frozenset({"model", "wire", "transport", "client"}),
     "blocking": frozenset({"model", "client"}),
     "kombu": frozenset({"model", "wire", "client", "blocking"}),
     "faststream": frozenset({"model", "wire", "client"}),
     "otel": frozenset({"model", "client"}),
-    "cli": frozenset({"client", "node", "kernel", *OFFLINE_TOOLS}),
-    "dashboard": frozenset({"client"}),
-    "spark": frozenset({"client", "store.reader"}),
+    "cli": frozenset(
+        {
+            "model",
+            "wire",
+            "client",
+            "admin",
+            "node",
+            "kernel",
+            "spark.jobs",
+            "spark.launch",
+            *OFFLINE_TOOLS,
+        }
+    ),
+    "dashboard": frozenset({"client", "admin"}),
+    "spark": frozenset(
+        {
+            "kernel",
+            "model",
+            "wire",
+            "client",
+            "blocking",
+            "broker.filter",
+            "transport.addresses",
+            *STORE_FILES,
+        }
+    ),
     "testing": ANYTHING,
     "__init__": frozenset({"client", "model"}),  # public names, imported when they are used
     "__main__": frozenset({"cli"}),

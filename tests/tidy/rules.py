@@ -27,7 +27,7 @@ FUNCTION_LINES_MAX = 70
 
 GRAB_BAG = re.compile(r"_*(?:utils?|common|misc|helpers?|managers?|impl)")
 
-PROGRAM_PARTS = ("src/gantrymq/cli/", "src/gantrymq/testing/")
+PROGRAM_PARTS = ("src/gantrymq/cli/", "src/gantrymq/testing/", "src/gantrymq/spark/launch/")
 """Parts that are no server: they may print and start programs."""
 
 CODE_FROM_DATA = "data from outside must not run code"

@@ -17,6 +17,7 @@ MISTAKES = {
     "await producer.send('T', b'x', delay=3)": "delay",
     "producer.send_batch(3)": "Iterable",
     "PushConsumer('n', 'g', start='middle')": "middle",
+    "PushConsumer('n', 'g', hearbeat_s=3)": "hearbeat_s",
     "blocking.Producer('n').send('T', 'text')": "body",
     "gantrymq.Nothing": "Nothing",
 }

@@ -24,9 +24,9 @@ import org.apache.rocketmq.tools.command.SubCommand;
  * them; a command is its arguments, each in Base64, with blanks between them. The answer is a line
  * with what each of them printed, in Base64, behind a ".", with blanks between them.
  *
- * Three commands are not mqadmin's: "+producer group", "+consumer group topic" and
- * "+send topic tag key count" have somebody online to be asked about. A command that the menu of
- * mqadmin leaves out is given by the name of its class.
+ * Four commands are not mqadmin's: "+producer group", "+consumer group topic" and
+ * "+send topic tag key count" have somebody online to be asked about, "+menu" lists what mqadmin
+ * has. A command that its menu leaves out is given by the name of its class.
  */
 public final class AdminProbe {
     /** Some commands go on for ever; what they have said by then is their answer. */
@@ -118,6 +118,9 @@ public final class AdminProbe {
                 // A producer introduces itself every 30 s, and to brokers that it knows by then.
                 producer.getDefaultMQProducerImpl().getMqClientFactory()
                     .sendHeartbeatToAllBrokerWithLock();
+                break;
+            case "+menu":
+                MQAdminStartup.main0(new String[0], null);
                 break;
             default:
                 if (words[0].startsWith("org.")) {

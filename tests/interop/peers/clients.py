@@ -23,7 +23,7 @@ class Client(NamedTuple):
 
 JAVA: Final = frozenset({
     "creates", "oneway", "queue", "batch", "request", "orderly", "unlocking", "orderly_retry",
-    "sql", "sql_checked", "from", "pull", "query", "retries", "transactions",
+    "sql", "sql_checked", "from", "pull", "query", "retries", "transactions", "many",
 })  # fmt: skip
 GO: Final = frozenset({
     "creates", "oneway", "batch", "request", "orderly", "sql", "from", "retries", "transactions",

@@ -7,6 +7,8 @@ A scenario takes a `World` (one client program, one server) and asserts what a u
 from __future__ import annotations
 
 import hashlib
+import struct
+import threading
 import time
 from collections import Counter, defaultdict
 from itertools import count
@@ -68,7 +70,7 @@ class World:
     def __init__(self, peer: Peer, name_server: str, port: int, name: str) -> None:
         self.peer = peer
         self._name_server = name_server
-        self._port = port
+        self.port = port
         self._name = name
         self._numbers = count(1)
 
@@ -100,7 +102,7 @@ class World:
 
     def raw(self) -> RemotingClient:
         """Return a connection to the broker."""
-        return RemotingClient("127.0.0.1", self._port)
+        return RemotingClient("127.0.0.1", self.port)
 
     def producer(self) -> str:
         """Start a producer; return its name."""
@@ -205,6 +207,42 @@ def chosen_queue(world: World) -> None:
         queues[message["body"].split()[1]].add(message["queue"])
     assert queues["queue"] == {2}
     assert len(queues["shard"]) == 1
+
+
+def filled_in(world: World) -> None:
+    """What a broker adds to a message: cluster, hosts, times, and how often it came again."""
+    topic = world.topic()
+    consumer = world.consumer(topic, failures=1)
+    before = time.time_ns() // 1_000_000
+    (sent,) = world.send(topic, [{"body": "once more"}])
+
+    def viewed(message: Message, id_of: str) -> Message:
+        found: Message
+        (found,) = world.peer.call(
+            "query", topic=message["topic"], name=world.new_name("admin"), message=id_of
+        )
+        assert (found["body"], found["key"]) == ("once more", sent["key"])
+        assert found["properties"]["CLUSTER"] == "DefaultCluster"
+        born, stored = found["born_at"], found["stored_at"]
+        assert born.startswith("/127.0.0.1:")
+        assert not born.endswith((":0", f":{world.port}")), "the client's port"
+        assert stored == f"/127.0.0.1:{world.port}"
+        assert before <= found["born"] <= found["stored"] <= time.time_ns() // 1_000_000
+        return found
+
+    assert world.wait(lambda: len(consumer.received()) == 2)
+    first, second = consumer.received()
+    one = viewed(first, sent["place"])
+    assert one["times"] == 0
+    two = viewed(second, _place_id(world.port, second["log_offset"]))
+    assert two["times"] == 1
+    assert two["born"] == one["born"], "it was born once, and is stored twice"
+    assert two["stored"] >= one["stored"] + RETRY_SECONDS * 1000
+
+
+def _place_id(port: int, log_offset: int) -> str:
+    """Return a message id that says where in the log of the broker it is."""
+    return (bytes((127, 0, 0, 1)) + struct.pack(">iq", port, log_offset)).hex().upper()
 
 
 def unknown_topic(world: World) -> None:
@@ -397,9 +435,11 @@ def bad_sql(world: World) -> None:
 class Sharing:
     """A group whose members come and go while messages flow."""
 
-    def __init__(self, world: World, queues: int) -> None:
+    def __init__(self, world: World, queues: int, messages: int = 0) -> None:
         self._world = world
         self._queues = queues
+        self._messages = messages or 10 * queues
+        """Of the round in which nothing comes twice."""
         self._producer = world.producer()
         self._numbers = count()
         self.topic = world.topic(queues)
@@ -414,8 +454,8 @@ class Sharing:
         while self._round(self._queues) != Counter({one.name: share for one in self.members}):
             assert time.monotonic() < deadline, "members do not share the queues evenly"
             time.sleep(0.2)
-        even = Counter({one.name: 10 * share for one in self.members})
-        assert self._round(10 * self._queues) == even
+        even = Counter({one.name: self._messages // len(self.members) for one in self.members})
+        assert self._round(self._messages) == even
 
     def _round(self, size: int) -> Counter[str]:
         """Send to all queues alike; return how many each member got, when all have come."""
@@ -440,6 +480,19 @@ def rebalance(world: World) -> None:
     left = sharing.members.pop()
     sharing.gone.append(left)
     left.stop()
+    sharing.settle()
+
+
+def four_members(world: World) -> None:
+    """Four share 240 messages; two stop and two join: each message comes once, to all alike."""
+    sharing = Sharing(world, queues=8, messages=240)
+    sharing.members += [world.consumer(sharing.topic, sharing.group) for _ in range(4)]
+    sharing.settle()
+    for _ in range(2):
+        left = sharing.members.pop(0)
+        left.stop()
+        sharing.gone.append(left)
+    sharing.members += [world.consumer(sharing.topic, sharing.group) for _ in range(2)]
     sharing.settle()
 
 
@@ -514,6 +567,44 @@ def pull(world: World) -> None:
     none = asked | {"moment": 1, "tag": "none"}
     before = world.peer.call("pull", **none, name=world.new_name("pull"), offset=0)
     assert [(told["at"], told["found"]) for told in before] == [(0, [])] * QUEUES
+
+
+def pull_forms(world: World) -> None:
+    """At once, held or called back; by tag; from every offset, and from some that are not there."""
+    topic = world.topic(1)
+    producer = world.producer()
+    tags = ["a", "b", "a", "b", "b"]
+    bodies = [f"{tag} {place}" for place, tag in enumerate(tags)]
+    messages = [{"body": body, "tag": body[0]} for body in bodies]
+    world.send(topic, messages, producer=producer)
+    group = world.new_name("group")
+
+    def pulled(how: str, offset: int, tag: str = "*") -> tuple[str, int, list[str]]:
+        told = world.peer.call(
+            "pull_one", name=world.new_name("pull"), group=group, topic=topic, queue=0, how=how,
+            offset=offset, tag=tag,
+        )  # fmt: skip
+        assert (told["min"], told["max"]) == (0, len(bodies))
+        return told["status"], told["next"], [message["body"] for message in told["found"]]
+
+    for how in ("sync", "async", "block", "block_async"):
+        for offset in range(len(bodies)):
+            assert pulled(how, offset) == ("FOUND", 5, bodies[offset:]), (how, offset)
+        assert pulled(how, 0, "a") == ("FOUND", 5, ["a 0", "a 2"])
+        assert pulled(how, 1, "a || b") == ("FOUND", 5, bodies[1:])
+        assert pulled(how, 9) == ("OFFSET_ILLEGAL", 5, [])
+    assert pulled("sync", 3, "a") == ("NO_MATCHED_MSG", 5, [])
+    assert pulled("sync", 5) == ("NO_NEW_MSG", 5, [])
+    assert pulled("async", 5) == ("NO_NEW_MSG", 5, [])
+    later = threading.Timer(
+        QUIET_SECONDS, world.send, (topic, [{"body": "b late", "tag": "b"}], "sync", producer)
+    )
+    start = time.monotonic()
+    later.start()
+    bodies.append("b late")
+    assert pulled("block", 5) == ("FOUND", 6, ["b late"])
+    assert time.monotonic() - start >= QUIET_SECONDS, "it was not held"
+    later.join()
 
 
 def query(world: World) -> None:
@@ -646,6 +737,7 @@ SCENARIOS: Final = {
         Scenario(async_send),
         Scenario(oneway_send, "oneway"),
         Scenario(chosen_queue, "queue"),
+        Scenario(filled_in, "query"),
         Scenario(unknown_topic, "creates"),
         Scenario(batch, "batch"),
         Scenario(compressed),
@@ -659,10 +751,12 @@ SCENARIOS: Final = {
         Scenario(sql_filter, "sql"),
         Scenario(bad_sql, "sql_checked"),
         Scenario(rebalance),
+        Scenario(four_members, "many"),
         Scenario(young_topic, "from"),
         Scenario(resumes),
         Scenario(lite_pull, "pull"),
         Scenario(pull, "pull"),
+        Scenario(pull_forms, "pull"),
         Scenario(query, "query"),
         Scenario(delay),
         Scenario(retry),

@@ -20,6 +20,7 @@ FIGURES = {
     "opening": ("cold", "warm"),
     "tail": ("ways", "best"),
     "cold_reader": ("ways", "bar_p999_ms"),
+    "backlog": ("mb_per_second", "disk_mb_per_second"),
 }
 
 

@@ -387,8 +387,16 @@ def test_closing_ends_a_loop_in_another_thread(broker: ThreadedBroker) -> None:
     consumer = blocking.PushConsumer(broker.namesrv, "g", start="first")
     consumer.subscribe("Orders")
     consumer.start()
+    begun = threading.Event()
+
+    def bodies() -> list[bytes]:
+        messages = iter(consumer)
+        begun.set()
+        return [message.body for message in messages]
+
     with ThreadPoolExecutor(1) as pool:
-        ended = pool.submit(lambda: [message.body for message in consumer])
+        ended = pool.submit(bodies)
+        assert begun.wait(WAIT_S)
         time.sleep(0.1)
         consumer.close()
         assert ended.result(WAIT_S) == []

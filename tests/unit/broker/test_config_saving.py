@@ -20,13 +20,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from gantrymq.store.files import StrPath
+
 
 class FailingFiles(OsFiles):
     """A disk that can be full."""
 
     is_full = False
 
-    def write_at(self, path: Path, position: int, data: bytes, size: int) -> None:
+    def write_at(self, path: StrPath, position: int, data: bytes, size: int) -> None:
         if self.is_full:
             raise OSError(errno.ENOSPC, "no space")
         super().write_at(path, position, data, size)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 
 import pytest
 
 from gantrymq.testing.clock import START_MS
+from gantrymq.testing.disk import Operation
 from gantrymq.wire.properties import decode_properties
 from support.broker_rig import BrokerRig
 from support.samples import json_request
@@ -39,6 +41,29 @@ def test_each_level_delivers_when_its_time_has_passed() -> None:
     for seconds, expected in (
         (0.999, []), (0.001, [b"second"]), (3.999, [b"second"]), (0.001, [b"second", b"five"]),
         (4.999, [b"second", b"five"]), (0.001, [b"second", b"five", b"ten"]),
+    ):  # fmt: skip
+        rig.settle(seconds)
+        assert rig.bodies() == expected, f"after {seconds} s more"
+
+
+def test_a_level_above_the_last_waits_as_the_last() -> None:
+    rig = BrokerRig()
+    delay(rig, b"far", level=99)
+    assert rig.bodies(SCHEDULE, 17) == [b"far"]
+    rig.settle(7199.9)
+    assert rig.bodies() == []
+    rig.settle(0.1)
+    assert rig.bodies() == [b"far"]
+
+
+def test_two_levels_are_all_there_are_when_two_are_set() -> None:
+    rig = rig_with(messageDelayLevel="1s 2s")
+    delay(rig, b"one", level=1)
+    delay(rig, b"two", level=2)
+    delay(rig, b"three", level=3)
+    assert [rig.bodies(SCHEDULE, queue) for queue in range(3)] == [[b"one"], [b"two", b"three"], []]
+    for seconds, expected in (
+        (0.999, []), (0.001, [b"one"]), (0.999, [b"one"]), (0.001, [b"one", b"two", b"three"]),
     ):  # fmt: skip
         rig.settle(seconds)
         assert rig.bodies() == expected, f"after {seconds} s more"
@@ -298,3 +323,82 @@ def test_a_level_that_is_still_there_delays_no_second_time() -> None:
     assert decode_properties(again.properties)["DELAY"] == "3", "that of its first retry"
     rig.settle(60)
     assert rig.bodies() == [b"once"]
+
+
+# -- entries that are not in memory ----------------------------------------------------------------
+
+MANY = 60
+"""More than the units of a queue that stay in memory."""
+
+
+def evict(rig: BrokerRig, *directories: str) -> int:
+    """Take the files of a schedule queue out of memory; return how many there are."""
+    root = rig.store.queues.queue(SCHEDULE, 0).directory.parents[2]
+    paths = [
+        root / kind / SCHEDULE / "0" / name
+        for kind in directories
+        for name in rig.disk.names(root / kind / SCHEDULE / "0")
+    ]
+    for path in paths:
+        rig.disk.evict(path)
+    return len(paths)
+
+
+@pytest.mark.parametrize(
+    ("extension", "cold"),
+    [
+        ("false", ["consumequeue"]),
+        ("true", ["consumequeue"]),
+        ("true", ["consumequeue_ext"]),
+        ("true", ["consumequeue", "consumequeue_ext"]),
+    ],
+)
+def test_entries_that_are_not_in_memory_are_read_by_the_worker(
+    extension: str, cold: list[str]
+) -> None:
+    rig = rig_with(enableConsumeQueueExt=extension, mappedFileSizeConsumeQueueExt="20000")
+    bodies = [b"%03d" % number for number in range(MANY)]
+    delay(rig, *bodies)
+    rig.store.flush_queues(thorough=True)
+    rig.work("queue_flush")
+    reader = rig.workers["cold_read"]
+    assert evict(rig, *cold) == len(cold)
+    rig.tick(1)
+    assert reader.waiting_jobs == 1
+    assert rig.bodies() == [], "the loop has not waited for them"
+    assert rig.ask(json_request(10, {"a": "g", "b": "T", "e": "1"}, b"meanwhile")).code >= 0
+    rig.settle(0)
+    assert rig.bodies() == bodies
+    assert progress(rig) == MANY
+
+
+def test_times_of_messages_whose_extension_is_gone_are_read_by_the_worker() -> None:
+    rig = rig_with(enableConsumeQueueExt="true", mappedFileSizeConsumeQueueExt="20000")
+    bodies = [b"%03d" % number for number in range(MANY)]
+    delay(rig, *bodies)
+    assert rig.broker.close()
+    again = rig.again(rig.disk, enableConsumeQueueExt="false")
+    for file in again.store.log.files:
+        again.disk.evict(file.region.path)
+    evict(again, "consumequeue")
+    again.tick(1)
+    assert again.bodies() == []
+    assert again.workers["cold_read"].waiting_jobs > 0
+    again.settle(0)
+    assert again.bodies() == bodies
+
+
+def test_entries_that_cannot_be_read_hold_up_their_level_and_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rig = rig_with()
+    delay(rig, *(b"%03d" % number for number in range(MANY)))
+    delay(rig, b"five", level=2)
+    rig.store.flush_queues(thorough=True)
+    rig.work("queue_flush")
+    evict(rig, "consumequeue")
+    rig.disk.fail(Operation.READ, errno.EIO)
+    rig.settle(1)
+    assert "delay level 1 waits 1000 ms: reading its entries from 0 on" in caplog.text
+    rig.settle(4)
+    assert sorted(rig.bodies()) == sorted([*(b"%03d" % number for number in range(MANY)), b"five"])

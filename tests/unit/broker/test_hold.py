@@ -39,7 +39,7 @@ class World:
 
     def arrive(self, *tags: int, topic: str = "T") -> None:
         units = b"".join(struct.pack(">qiq", 0, 1, tag) for tag in tags)
-        self.held.arrived(QueueRun(topic.encode(), 0, 0, units, 0, 0))
+        self.held.arrived([QueueRun(topic.encode(), 0, 0, units, 0, 0)])
 
     def turn(self) -> None:
         calls, self.calls[:] = list(self.calls), []

@@ -115,3 +115,12 @@ def test_an_unknown_code_leaves_the_connection_alone() -> None:
     assert rig.ask(json_request(9999, {})).code == NOT_SUPPORTED
     assert rig.ask(json_request(30, {"topic": "T", "queueId": "0"})).code == 0
     assert rig.peer.is_open
+
+
+def test_a_filter_server_cannot_register() -> None:
+    rig = BrokerRig()
+    request = json_request(RequestCode.REGISTER_FILTER_SERVER, {"filterServerAddr": "127.0.0.1:1"})
+    refused = rig.ask(request)
+    assert refused.code == NOT_SUPPORTED
+    assert "301" in str(refused.remark)
+    assert rig.peer.is_open

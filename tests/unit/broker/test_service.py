@@ -102,7 +102,7 @@ class Line:
         data = self._kept + data
         position = 0
         while position < len(data):
-            end, answers = self.rig.service.take(data, position, len(data), self.peer)
+            end, answers, _ = self.rig.service.take(data, position, len(data), self.peer)
             self.pendings += answers
             if end == position:
                 if not data.startswith(RESPONSE, position):

@@ -104,6 +104,9 @@ class OneSlave:
     def is_available(self, end: int) -> bool:
         return True
 
+    def moved(self) -> None:
+        """Send nothing."""
+
 
 @EITHER
 def test_a_reply_waits_for_the_slave(way: dict[str, Any]) -> None:

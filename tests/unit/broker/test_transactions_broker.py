@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gantrymq.broker.broker import Broker, Loop, Surroundings
+from gantrymq.broker.broker import Broker
 from gantrymq.broker.settings import BrokerSettings
+from gantrymq.broker.surroundings import Loop, Surroundings
 from gantrymq.kernel import kernel
 from gantrymq.store.worker import Workers
 from gantrymq.testing.clock import VirtualClock

@@ -20,6 +20,7 @@ from gantrymq.wire.bodies.route import TOPIC_ROUTE
 from gantrymq.wire.codes import RequestCode
 from gantrymq.wire.headers.namesrv import GetRouteInfoRequest
 from gantrymq.wire.headers.send import SendMessageV2Request
+from support.ports import free_port
 from support.remoting import RemotingClient
 
 if TYPE_CHECKING:
@@ -86,11 +87,6 @@ def processes() -> Iterator[list[Process]]:
         if process.popen.poll() is None:
             process.popen.kill()
         process.popen.communicate()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 def server(processes: list[Process], folder: Path, *more: str) -> Process:
@@ -298,15 +294,8 @@ def test_shards_share_nothing(tmp_path: Path) -> None:
 
 
 def free_shard_ports() -> int:
-    """Return the port of the first of two shards; each uses its own and the one two below."""
-    while True:
-        first = free_port()
-        try:
-            for port in (first - 2, first + 8, first + 10):
-                socket.create_server(("127.0.0.1", port)).close()
-        except (OSError, OverflowError):
-            continue
-        return first
+    """Return the port of the first of two shards; each uses three (-2, 0 and +1)."""
+    return free_port(beside=(-2, 1, 8, 10, 11))
 
 
 def shards(processes: list[Process], folder: Path) -> tuple[Process, int, int]:

@@ -79,11 +79,6 @@ class TestNumbers:
         with pytest.raises(InvalidValue, match=r"dispatch: delays must be between 0 and 2\*\*62"):
             kernel.dispatch_records(b"", 0, 0, 0, True, 1, [1000, delay])
 
-    @pytest.mark.parametrize("tag_hash", [-(2**31) - 1, 2**31, 2**63])
-    def test_tag_hashes(self, kernel: Kernel, tag_hash: int) -> None:
-        with pytest.raises(InvalidValue, match="match: hashes must be 32-bit numbers"):
-            kernel.match_tags(b"", 0, 0, [0, tag_hash], 1)
-
     @pytest.mark.parametrize("most", [7, 2**31, 2**63])
     def test_frame_limit(self, kernel: Kernel, most: int) -> None:
         with pytest.raises(InvalidValue, match="frame_bytes_max must be between 8 and 2147483647"):

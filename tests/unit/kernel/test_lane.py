@@ -30,7 +30,8 @@ from support.samples import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gantrymq.kernel.interface import Kernel, SendLane
+    from gantrymq.kernel.interface import Kernel
+    from gantrymq.kernel.lanes import SendLane
 
 LOG_BASE = 1 << 40
 NOW = 1700000000123

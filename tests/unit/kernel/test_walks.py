@@ -130,7 +130,7 @@ def test_a_range_outside(kernel: Kernel, start: int, end: int) -> None:
         lambda: kernel.scan_records(LOG, start, end, BASE, True, 0),
         lambda: kernel.dispatch_records(LOG, start, end, BASE, True, 0, []),
         lambda: kernel.find_record(LOG, start, end, BASE),
-        lambda: kernel.match_tags(LOG, start, end, [], 0),
+        lambda: kernel.gather_records(LOG, start, end, LOG, 0, 0, 0, (), 1, 1),
         lambda: kernel.scan_columns(LOG, start, end, BASE, True, ["x"], [], 0, 0),
     ]
     for call in calls:

@@ -81,7 +81,7 @@ def test_what_cannot_be_read_back_is_refused() -> None:
         Message(topic="a b", body=b"")
     with pytest.raises(InvalidValue, match="flag"):
         Message(topic="t", body=b"", flag=2**31)
-    with pytest.raises(InvalidValue, match="negative"):
+    with pytest.raises(InvalidValue, match="delay level"):
         Message(topic="t", body=b"", delay_level=-1)
     for key in ("", "a b", "a\u3000b"):
         with pytest.raises(InvalidValue, match="key"):

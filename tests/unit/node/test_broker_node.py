@@ -270,18 +270,6 @@ def test_an_address_to_bind_to_is_one_to_be_reached_by(bind: str, expected: str)
     assert bound_address(bind) == expected
 
 
-def test_a_slave_says_that_it_copies_nothing(
-    run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def main() -> None:
-        node = all_in_one(tmp_path, brokerRole="SLAVE", brokerId="1")
-        await node.start()
-        assert await node.stop()
-
-    run(main())
-    assert "nothing is copied from a master" in caplog.text
-
-
 def test_a_send_that_lay_for_too_long_is_refused_with_the_cause(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

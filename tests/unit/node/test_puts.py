@@ -196,6 +196,9 @@ class OneSlave:
     def is_available(self, end: int) -> bool:
         return end >= 0
 
+    def moved(self) -> None:
+        """Send nothing."""
+
 
 def outcome(broker: RunningBroker) -> int:
     """Send, and see that the message is there whatever was said of it; return the code."""

@@ -210,8 +210,9 @@ class Growing:
         return TopicTable(data_version=version, topic_config_table=dict(self.topics))
 
 
-def growing(lines: Lines, topics: Growing) -> Registrar:
-    return Registrar(WHO, ["ns:1"], cast("Connections", lines), topics.table, interval_s=30)
+def growing(lines: Lines, topics: Growing, interval_s: float = 30) -> Registrar:
+    connections = cast("Connections", lines)
+    return Registrar(WHO, ["ns:1"], connections, topics.table, interval_s=interval_s)
 
 
 async def asked(lines: Lines, count: int) -> None:
@@ -243,6 +244,26 @@ def test_a_name_server_that_knows_the_broker_is_told_of_new_topics_alone(run: Ru
         await until(lambda: len(lines.asked) == 4)
         assert codes(lines)[-1] == 103, "one that is gone can only be left out of all"
         await one.stop()
+
+    run(main())
+
+
+def test_a_broker_that_gets_topics_all_the_time_registers_all_the_same(run: Run) -> None:
+    async def main() -> None:
+        lines, topics = Lines(good), Growing("A")
+        one = growing(lines, topics, interval_s=0.3)
+        one.start()
+        assert await one.wait_known(5)
+        # Name servers forget who has not registered; to be told of a topic is no sign of life.
+        for number in range(100):
+            topics.put(TopicConfig(f"New-{number}"))
+            one.changed()
+            await asyncio.sleep(0.05)
+            if codes(lines).count(103) == 3:
+                break
+        await one.stop()
+        assert codes(lines).count(103) == 3
+        assert codes(lines).count(217) > 3
 
     run(main())
 

@@ -142,16 +142,32 @@ def test_what_was_made_and_not_used_is_removed() -> None:
     files.take(0)
     worker.drain()
     files.close()
+    assert names(disk) == [0, SIZE], "the owner does not wait for it"
+    worker.drain()
     assert names(disk) == [0]
     files.close()
+    worker.drain()
     assert names(disk) == [0]
+
+
+def test_a_file_that_is_not_the_one_wanted_goes_behind_the_owners_back() -> None:
+    """A slave that jumps: the disk may be slow with what was made for nothing."""
+    files, worker, disk = made()
+    files.take(0)
+    worker.drain()
+    files._discard()
+    assert names(disk) == [0, SIZE]
+    assert files.take(8 * SIZE).start == 8 * SIZE
+    worker.drain()
+    assert names(disk) == [0, 8 * SIZE, 9 * SIZE]
 
 
 def test_what_could_not_be_made_need_not_be_removed() -> None:
-    files, _worker, disk = made()
+    files, worker, disk = made()
     files.take(0)
     disk.fail(Operation.CREATE, errno.ENOSPC)
     files.close()
+    worker.drain()
     assert names(disk) == [0]
 
 

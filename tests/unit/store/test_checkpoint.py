@@ -105,3 +105,16 @@ def test_a_golden_checkpoint_is_understood(label: str) -> None:
     assert 0 <= found.log_ms <= latest
     assert 0 <= found.queues_ms <= latest
     assert 0 <= found.index_ms <= latest
+
+
+def test_the_index_has_a_place_in_the_log_beside_its_time() -> None:
+    files = SimulatedFiles()
+    files.make_directory(PATH.parent)
+    checkpoint = load_checkpoint(files, PATH)
+    assert checkpoint.index_log_offset is None
+    checkpoint.index_ms, checkpoint.index_log_offset = 1000, 77
+    checkpoint.save(files)
+    assert load_checkpoint(files, PATH).index_log_offset == 77
+    # Another broker, which knows nothing of it, has gone on with the same page.
+    files.write_at(PATH, 16, (1001).to_bytes(8), 0)
+    assert load_checkpoint(files, PATH).index_log_offset is None

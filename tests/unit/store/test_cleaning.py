@@ -84,7 +84,7 @@ class TestWhen:
 
     def test_an_operator_orders_it(self) -> None:
         rig = filled(OTHER_HOUR | {"fileReservedTime": "97"})
-        rig.store.delete_expired()
+        rig.store.cleaner.order()
         pass_time(rig, 30.0)
         assert len(log_names(rig)) == 5, "not what is young"
         rig.clock.jump(2 * HOUR_MS / 1000)
@@ -94,7 +94,7 @@ class TestWhen:
 
     def test_an_order_is_over_some_day(self) -> None:
         rig = filled(OTHER_HOUR | {"fileReservedTime": "97"})
-        rig.store.delete_expired()
+        rig.store.cleaner.order()
         pass_time(rig, 10.0 * (MANUAL_RUNS + 1))
         rig.clock.jump(2 * HOUR_MS / 1000)
         pass_time(rig, 30.0)
@@ -391,7 +391,7 @@ class TestQueuesAndIndex:
         assert rig.store.flush_queues(thorough=True)
         rig.settle()
         rig.clock.jump(2 * HOUR_MS / 1000)
-        rig.store.delete_expired()
+        rig.store.cleaner.order()
         rig.store.cleaner.clean()
         for _ in range(200):
             rig.queue_flush.drain()

@@ -7,6 +7,7 @@ import mmap
 import os
 import queue
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,8 +27,8 @@ from support.store_rig import ROOT, SMALL, STORE_HOST, Rig, message
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
+    from gantrymq.store.files import StrPath
     from gantrymq.store.get import Filter, Found
 
 COUNT = 60
@@ -404,9 +405,9 @@ class SlowFiles(SimulatedFiles):
         super().__init__()
         self.reached, self.go = threading.Event(), threading.Event()
 
-    def read_at(self, path: Path, position: int, count: int) -> bytes:
+    def read_at(self, path: StrPath, position: int, count: int) -> bytes:
         """Wait, away from the disk's own lock."""
-        if path.parent.name == "commitlog":
+        if Path(path).parent.name == "commitlog":
             self.reached.set()
             assert self.go.wait(20)
         return super().read_at(path, position, count)

@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import errno
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from gantrymq.errors import InvalidValue
-from gantrymq.kernel import PRE_BLANK_SIZE, QueueUnit
+from gantrymq.kernel import PRE_BLANK_SIZE, QueueRun, QueueUnit
 from gantrymq.store.consume_queue import GAP_UNITS_MAX, ConsumeQueue
 from gantrymq.store.errors import StoreDamaged
-from gantrymq.store.queue_files import WAITING_BYTES_MAX, sync_out, write_out
+from gantrymq.store.queue_files import PAGE_BYTES, WAITING_BYTES_MAX, sync_out, write_out
 from gantrymq.testing.disk import Operation, SimulatedFiles
 from support.queues import BLANK, drop_files_before, log_offsets, run, unit
+
+if TYPE_CHECKING:
+    from gantrymq.store.files import StrPath
 
 DIRECTORY = Path("/store/consumequeue/T/0")
 FIRST, SECOND, THIRD = (DIRECTORY / f"{start:020d}" for start in (0, 100, 200))
@@ -44,6 +48,11 @@ def save(queue: ConsumeQueue, disk: SimulatedFiles) -> ConsumeQueue:
     write_out(disk, queue.pending_writes())
     queue.wrote_out(end)
     return queue
+
+
+def forced(queue: ConsumeQueue) -> list[Path]:
+    """Return what a thorough flush would force."""
+    return [Path(one.path) for one in queue.pending_syncs()]
 
 
 def recovered(disk: SimulatedFiles) -> ConsumeQueue:
@@ -162,7 +171,7 @@ def recovered_after_save(queue: ConsumeQueue, disk: SimulatedFiles) -> ConsumeQu
 def test_writes_are_cut_at_files(disk: SimulatedFiles) -> None:
     queue = filled(disk, 12)
     writes = queue.pending_writes()
-    assert [(write.path, write.position, len(write.data)) for write in writes] == [
+    assert [(Path(write.path), write.position, len(write.data)) for write in writes] == [
         (FIRST, 0, 100), (SECOND, 0, 100), (THIRD, 0, 40),
     ]  # fmt: skip
     assert queue.pending_writes() == [], "under way"
@@ -171,8 +180,58 @@ def test_writes_are_cut_at_files(disk: SimulatedFiles) -> None:
     assert log_offsets(queue)[-1] == 1200
     queue.wrote_out(12)
     (write,) = queue.pending_writes()
-    assert write == (THIRD, 40, unit(1200), FILE_BYTES)
+    assert write == (str(THIRD), 40, unit(1200), FILE_BYTES)
     assert [disk.size(path) for path in (FIRST, SECOND, THIRD)] == [FILE_BYTES] * 3
+
+
+def test_a_write_that_is_cut_between_pages_leaves_no_half_unit(disk: SimulatedFiles) -> None:
+    """The system may end a write there when its process is killed; no page but the first is."""
+    queue = new(disk, 20_000)
+    queue.append(tagged(0, 300))
+    save(queue, disk)
+    queue.append(tagged(300, 800))
+    begin, ends = 300 * 20, list[int]()
+    (write,) = queue.pending_writes()
+    assert (write.position, len(write.data)) == (begin, 500 * 20)
+    writes: list[tuple[int, bytes]] = []
+
+    class Noted(SimulatedFiles):
+        """Says what is written, in order."""
+
+        def write_at(self, path: StrPath, position: int, data: bytes, size: int) -> None:
+            writes.append((position, data))
+
+    write_out(Noted(), [write])
+    file = bytearray(disk.read(FIRST))
+    for position, data in writes:
+        # Each of them may end at each page.
+        for end in [*range(PAGE_BYTES - position % PAGE_BYTES, len(data), PAGE_BYTES), len(data)]:
+            cut = file.copy()
+            cut[position : position + end] = data[:end]
+            ends.append(units_in(cut))
+        file[position : position + len(data)] = data
+    assert ends == [*[300] * (len(ends) - 1), 800]
+    assert len(ends) == 3
+
+
+TAGS_CODE = -2
+
+
+def tagged(first: int, stop: int) -> QueueRun:
+    """Return a run of messages with a tag."""
+    units = b"".join(unit(100 * number, TAGS_CODE) for number in range(first, stop))
+    return QueueRun(b"T", 0, first, units, 100 * stop, 1)
+
+
+def units_in(file: bytearray) -> int:
+    """Return how many units a start finds, each of which must be whole."""
+    count = 0
+    for count, at in enumerate(range(0, len(file), 20)):
+        raw = bytes(file[at : at + 20])
+        if int.from_bytes(raw[8:12]) == 0:
+            return count
+        assert raw == unit(100 * count, TAGS_CODE)
+    return count + 1
 
 
 def test_too_much_does_not_wait(disk: SimulatedFiles) -> None:
@@ -218,13 +277,13 @@ def test_syncs_name_what_was_written_and_made(disk: SimulatedFiles) -> None:
     assert queue.pending_syncs() == []
     save(queue, disk)
     directories = [DIRECTORY, DIRECTORY.parent, DIRECTORY.parent.parent]
-    assert queue.pending_syncs() == [FIRST, SECOND, *directories]
+    assert forced(queue) == [FIRST, SECOND, *directories]
     sync_out(disk, queue.pending_syncs())
     queue.synced(queue.written_offset)
     assert queue.pending_syncs() == []
     queue.append(run(7, 700))
     save(queue, disk)
-    assert queue.pending_syncs() == [SECOND], "its name is safe"
+    assert forced(queue) == [SECOND], "its name is safe"
     assert log_offsets(recovered(disk.crash(keep=0))) == [100 * number for number in range(7)]
 
 
@@ -354,6 +413,30 @@ def test_after_a_power_cut_a_gap_ends_the_queue(disk: SimulatedFiles) -> None:
     queue.load(after_crash=True)
     queue.recover()
     assert queue.max_offset == 5
+
+
+@pytest.mark.parametrize("name", [".DS_Store", "notes.txt", "1", f"{200:020d}.tmp"])
+@pytest.mark.parametrize("size", [0, 1, FILE_BYTES])
+def test_what_is_no_file_of_a_queue_is_refused_after_a_crash_and_nothing_removed(
+    disk: SimulatedFiles, name: str, size: int
+) -> None:
+    save(filled(disk, 17), disk)
+    disk.write_at(DIRECTORY / name, 0, bytes(size), size)
+    before = disk.names(DIRECTORY)
+    with pytest.raises(StoreDamaged, match="is not a data file; move it elsewhere"):
+        new(disk).load(after_crash=True)
+    assert disk.names(DIRECTORY) == before
+
+
+@pytest.mark.parametrize("name", ["00000000000000000020", "99999999999999999999"])
+@pytest.mark.parametrize("after_crash", [False, True])
+def test_a_file_with_the_name_of_no_file_is_refused(
+    disk: SimulatedFiles, name: str, *, after_crash: bool
+) -> None:
+    save(filled(disk, 3), disk)
+    disk.rename(FIRST, DIRECTORY / name)
+    with pytest.raises(StoreDamaged, match=rf"{name} is named by an offset that no file of 100"):
+        new(disk).load(after_crash=after_crash)
 
 
 def test_a_wrong_length_is_refused_after_a_crash_too(disk: SimulatedFiles) -> None:

@@ -148,6 +148,6 @@ def test_expiry(disk: SimulatedFiles) -> None:
 def test_syncs(disk: SimulatedFiles) -> None:
     extension, _addresses = filled(disk)
     save(extension, disk)
-    assert extension.pending_syncs()[:2] == [FIRST, SECOND]
+    assert [Path(one.path) for one in extension.pending_syncs()][:2] == [FIRST, SECOND]
     extension.synced(extension.written_address)
     assert extension.pending_syncs() == []

@@ -98,6 +98,7 @@ class TestLimits:
             (TransferLimits(hot_bytes=1 << 30, disk_count=1), 30),
             (TransferLimits(hot_bytes=1, disk_count=6), 6),
             (TransferLimits(hot_bytes=1, disk_bytes=1000), 3),
+            (TransferLimits(hot_bytes=0, disk_count=6), 6),
         ],
     )
     def test_in_memory_and_from_disk(self, rig: Rig, limits: TransferLimits, count: int) -> None:
@@ -113,6 +114,13 @@ class TestLimits:
         assert (len(cold.records), cold.from_slave) == (8, True)
         assert (len(hot.records), hot.from_slave) == (2, False)
         assert cold.behind_bytes > 400 > hot.behind_bytes
+
+    def test_with_no_part_of_the_memory_nothing_is_hot(self) -> None:
+        rig = Rig({"accessMessageInMemoryMaxRatio": "0"}, memory_bytes=1 << 40)
+        for number in range(20):
+            rig.put(b"%02d" % number)
+        last = rig.store.get("T", 0, 19, 32)
+        assert (len(last.records), last.from_slave) == (1, True)
 
     def test_units_and_records_of_several_files_are_one_queue(self, rig: Rig) -> None:
         assert len(rig.store.log.files) > 1

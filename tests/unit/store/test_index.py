@@ -12,10 +12,11 @@ import pytest
 from gantrymq.errors import InvalidValue
 from gantrymq.store.errors import StoreDamaged
 from gantrymq.store.files import OsFiles
-from gantrymq.store.index import Index, key_hash
+from gantrymq.store.index import AHEAD_PART, Index, key_hash
 from gantrymq.store.index_file import IndexEntry, IndexHeader
 from gantrymq.testing.clock import START_MS, VirtualClock
 from gantrymq.testing.disk import Operation, SimulatedFiles
+from gantrymq.testing.workers import StepWorker
 
 ROOT = Path("/store")
 DIRECTORY = ROOT / "index"
@@ -60,6 +61,79 @@ def fill(index: Index, count: int, word: str = "k") -> None:
 def local_name(now_ms: int) -> str:
     moment = datetime.fromtimestamp(now_ms / 1000, UTC).astimezone()
     return f"{moment:%Y%m%d%H%M%S}{now_ms % 1000:03d}"
+
+
+# -- files made ahead ------------------------------------------------------------------------------
+
+
+MANY = 80
+"""Entries of a file that has a last part worth the name."""
+
+
+def served(disk: SimulatedFiles) -> tuple[Index, StepWorker]:
+    """Return an index whose only file has come to its last part."""
+    index, worker = Index(ROOT, SLOTS, MANY, disk, VirtualClock(), 99), StepWorker()
+    index.serve(worker)
+    fill(index, MANY - MANY // AHEAD_PART - 2)
+    assert worker.waiting_jobs == 0
+    fill(index, MANY - MANY // AHEAD_PART)
+    assert worker.waiting_jobs == 1
+    return index, worker
+
+
+class TestAhead:
+    """Once a broker serves, a worker makes the next file before it is needed."""
+
+    def test_it_is_there_when_the_last_one_is_full(self, disk: SimulatedFiles) -> None:
+        index, worker = served(disk)
+        worker.drain()
+        first, ahead = disk.names(DIRECTORY)
+        disk.fail(Operation.CREATE, errno.ENOSPC, times=None)
+        fill(index, MANY + 3)
+        assert [file.path.name for file in index.files] == [first, ahead]
+        assert len(index.query("T", "k", 99, *FOREVER).log_offsets) == MANY + 3
+
+    def test_a_worker_that_is_busy_is_not_waited_for(self, disk: SimulatedFiles) -> None:
+        index, worker = served(disk)
+        fill(index, MANY + 3)
+        assert len(index.files) == 2
+        worker.drain()
+        assert disk.names(DIRECTORY) == [file.path.name for file in index.files]
+
+    def test_one_that_could_not_be_made_is_made_when_it_is_needed(
+        self, disk: SimulatedFiles
+    ) -> None:
+        index, worker = served(disk)
+        disk.fail(Operation.CREATE, errno.ENOSPC)
+        worker.drain()
+        fill(index, MANY + 3)
+        assert len(index.files) == 2
+
+    def test_a_stop_removes_it(self, disk: SimulatedFiles) -> None:
+        index, worker = served(disk)
+        index.leave_off()
+        worker.drain()
+        assert len(disk.names(DIRECTORY)) == 1
+
+    def test_a_crash_leaves_nothing_that_is_in_the_way(self, disk: SimulatedFiles) -> None:
+        _index, worker = served(disk)
+        worker.drain()
+        again = Index(ROOT, SLOTS, MANY, disk.kill(), VirtualClock(), matches_max=99)
+        again.load(10**15)
+        assert len(again.files) == 1
+        fill(again, MANY + 3)
+        assert len(set(again.query("T", "k", 99, *FOREVER).log_offsets)) == MANY + 3
+
+    def test_apache_does_not_go_on_in_it(self, disk: SimulatedFiles) -> None:
+        index, worker = served(disk)
+        worker.drain()
+        ahead = disk.read(DIRECTORY / disk.names(DIRECTORY)[-1])
+        end_ms = int.from_bytes(ahead[8:16])
+        assert end_ms == 2**63 - 1, "after a crash it keeps files that end before its checkpoint"
+        fill(index, MANY + 3)
+        first, used = (file.header for file in index.files)
+        assert used.begin_timestamp > first.end_timestamp
+        assert used.end_timestamp == START_MS + (MANY + 3) * SECOND
 
 
 # -- files -----------------------------------------------------------------------------------------
@@ -139,6 +213,21 @@ def test_the_keys_of_a_message_that_was_cut_short_are_not_lost(
     index.insert(both)
     assert index.query("T", "one", 64, *FOREVER).log_offsets == [9, 9]
     assert index.query("T", "two", 64, *FOREVER).log_offsets == [9]
+
+
+def test_nor_are_they_if_a_recovery_comes_by_earlier_messages_first(
+    index: Index, disk: SimulatedFiles
+) -> None:
+    fill(index, PER_FILE - 1)
+    last = key("one", 9) + key("two", 9) + key("three", 9) + key("k", 10)
+    index.insert(last)
+    first, _second = index.files
+    again = reopened(disk, first.header.end_timestamp)
+    assert len(again.files) == 1
+    fill(again, PER_FILE - 1)  # a walk hands over one log file after the other
+    again.insert(last)
+    for word in ("one", "two", "three"):
+        assert set(again.query("T", word, 64, *FOREVER).log_offsets) == {9}, word
 
 
 @pytest.mark.parametrize(("slots", "entries"), [(0, 5), (5, 1), (-1, 5)])
@@ -282,6 +371,28 @@ def test_after_a_crash_what_was_not_forced_goes(index: Index, disk: SimulatedFil
     fill(again, 2 * PER_FILE + 1)
     # Nobody knows whether the last message had more keys, in the file that is gone: it comes twice.
     assert again.query("T", "k", 64, *FOREVER).log_offsets == [9, 8, 7, 6, 5, 4, 4, 3, 2, 1]
+
+
+@pytest.mark.parametrize("slots", [1, 7, 50])
+def test_slots_that_are_newer_than_the_header_are_mended(disk: SimulatedFiles, slots: int) -> None:
+    """A file was forced by a clean stop, and written to since; its slots came to the disk first."""
+    index = Index(ROOT, slots, MANY, disk, VirtualClock(), 99)
+    words = [f"word{number}" for number in range(12)]
+    index.insert(b"".join(key(words[n % 12], n) for n in range(1, 41)))
+    file, safe_ms = index.files[0], index.files[0].header.end_timestamp
+    header = bytes(file.region.buffer[:40])
+    later = b"".join(key(words[n % 12], n) for n in range(41, 61))
+    index.insert(later)
+    file.region.buffer[:40] = header
+    again = Index(ROOT, slots, MANY, disk, VirtualClock(), 99)
+    assert again.load(safe_ms, 40) == []
+    assert found_words(again, words) == set(range(1, 41))
+    again.insert(later)
+    assert found_words(again, words) == set(range(1, 61))
+
+
+def found_words(index: Index, words: list[str]) -> set[int]:
+    return {at for word in words for at in index.query("T", word, 99, *FOREVER).log_offsets}
 
 
 def test_after_a_crash_files_without_entries_go(disk: SimulatedFiles) -> None:

@@ -170,8 +170,8 @@ class TestDispatch:
     def test_arrivals_are_told_after_they_can_be_read(self) -> None:
         seen: list[tuple[bytes, int, int]] = []
         rig = sync_rig()
-        rig.store._dispatcher._arrived = lambda run: seen.append(
-            (run.topic, run.first_queue_offset, len(rig.bodies()))
+        rig.store._dispatcher._arrived = lambda runs: seen.extend(
+            (run.topic, run.first_queue_offset, len(rig.bodies())) for run in runs
         )
         rig.put(b"x")
         rig.put(b"y")
@@ -273,7 +273,7 @@ def test_with_threads_and_a_real_disk(tmp_path: Path, monkeypatch: pytest.Monkey
             files=OsFiles(),
             clock=SystemClock(),
             workers=workers,
-            arrived=told.append,
+            arrived=told.extend,
         )
         store.open(1)
         store.open_topic("T", 2)

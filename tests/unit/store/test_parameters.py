@@ -194,7 +194,6 @@ def test_what_nothing_reads_is_taken_and_said_to_have_no_effect() -> None:
     changes = {
         "putMsgIndexHightWater": "5",
         "useReentrantLockWhenPutMessage": "false",
-        "bitMapLengthConsumeQueueExt": "8",
         "flushConsumeQueueLeastPages": "1000",
         "destroyMapedFileIntervalForcibly": "1",
     }

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from gantrymq.broker.filter.bloom import is_marked
 from gantrymq.kernel import kernel
 from gantrymq.model.group import Subscription
 from gantrymq.store.consume_queue_ext import ExtUnit, is_ext_address
 from gantrymq.store.queue_table import EXT_DIRECTORY
+from gantrymq.wire.codes import RequestCode
 from support.broker_rig import BrokerRig, pull
+from support.samples import json_request
 from support.store_rig import ROOT, Rig
 from support.timed_rig import TimedRig
 
@@ -109,6 +113,15 @@ def test_the_bitmap_says_who_wants_a_message() -> None:
         True,
         False,
     ]
+
+
+@pytest.mark.parametrize(("consumers", "bits"), [(32, 112), (64, 216)])
+def test_the_filter_says_how_long_a_bitmap_is(consumers: int, bits: int) -> None:
+    rig = BrokerRig(EXT | {"bitMapLengthConsumeQueueExt": "8"}, filter_consumers=consumers)
+    asked = rig.ask(json_request(RequestCode.GET_BROKER_CONFIG, {}))
+    assert f"bitMapLengthConsumeQueueExt={bits}".encode() in asked.body.splitlines()
+    rig = with_sql_consumer(filter_bitmap=True, filter_consumers=consumers)
+    assert [len(one.bitmap) for one in units(rig.store) if one is not None] == [bits // 8] * 3
 
 
 def test_without_a_bitmap_the_messages_decide() -> None:

@@ -11,6 +11,7 @@ from gantrymq.errors import InvalidValue
 from gantrymq.store.consume_queue_ext import ExtUnit
 from gantrymq.store.errors import StoreDamaged
 from gantrymq.store.files import OsFiles
+from gantrymq.store.queue_files import Sync
 from gantrymq.store.queue_table import QueueTable
 from gantrymq.testing.disk import Operation, SimulatedFiles
 from support.queues import drop_table_files_before, log_offsets, run, unit
@@ -131,7 +132,7 @@ def test_truncation_and_correction_reach_every_queue(disk: SimulatedFiles) -> No
     table.correct_min_offsets(150)
     assert [queue.min_offset for queue in table] == [2, 0, 0]
     # What was cut off was wiped, and that has to be forced as well.
-    assert table.begin_flush(thorough=True).syncs[0] == QUEUES / "B/1" / f"{0:020d}"
+    assert Path(table.begin_flush(thorough=True).syncs[0].path) == QUEUES / "B/1" / f"{0:020d}"
 
 
 # -- retention -------------------------------------------------------------------------------------
@@ -214,7 +215,10 @@ def test_a_thorough_flush_forces_what_others_wrote(disk: SimulatedFiles) -> None
     flush(table, disk)
     work = table.begin_flush(thorough=True)
     assert work.writes == []
-    assert set(work.syncs) >= {QUEUES, QUEUES / "A", QUEUES / "A/0", QUEUES / "A/0" / f"{0:020d}"}
+    assert set(work.syncs) >= {
+        Sync(f"{QUEUES}/A/0/{0:020d}"),
+        *(Sync(f"{QUEUES}{below}", is_directory=True) for below in ("", "/A", "/A/0")),
+    }
     work.perform(disk)
     table.end_flush(work)
     after = table.begin_flush(thorough=True)
@@ -310,3 +314,19 @@ def test_a_real_directory(tmp_path: Path) -> None:
     for path in again.delete_topic("A"):
         files.remove(path)
     assert list((tmp_path / "consumequeue").iterdir()) == []
+
+
+def test_an_ordinary_flush_takes_some_and_those_that_have_waited_longest(
+    disk: SimulatedFiles,
+) -> None:
+    table = filled(disk)
+    names = []
+    for _ in range(4):
+        due = table.take_due(thorough=False, most=2)
+        names.append([(queue.topic, queue.queue_id) for queue in due])
+        work = table.begin_flush(thorough=False, queues=due)
+        table.queue("A", 0).append(run(table.queue("A", 0).max_offset, 2000 + 100 * len(names)))
+        work.perform(disk)
+        table.end_flush(work)
+    assert names == [[("A", 0), ("A", 3)], [("B", 1), ("A", 0)], [("A", 0)], [("A", 0)]]
+    assert len(table.take_due(thorough=True)) == 3

@@ -20,6 +20,8 @@ from support.store_rig import LOG, ROOT, Rig, sync_rig
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from gantrymq.store.files import StrPath
+
 FIRST = LOG / f"{0:020d}"
 SECOND = LOG / f"{4096:020d}"
 QUEUE = ROOT / "consumequeue" / "T" / "0" / f"{0:020d}"
@@ -163,13 +165,38 @@ class TestCrash:
         rig = written(*[700] * 12)
         rig.store.close()
         assert not rig.disk.exists(ROOT / "abort")
-        rig.disk.fail(Operation.SYNC, errno.EIO, where=lambda path: path.parent == LOG)
+        rig.disk.fail(Operation.OPEN, errno.EIO, where=lambda path: path.parent == LOG)
         with pytest.raises(OSError, match="Input/output"):
             rig.again(rig.disk)
         again = rig.again()
         assert not again.report.clean
         assert first_letters(again) == b"abcdefghijkl"
-        assert not again.disk.exists(ROOT / "disk-failed")
+
+    def test_what_is_wiped_is_forced_and_nothing_else(self) -> None:
+        rig = written(*[700] * 3)
+        end = rig.store.log.wrote_offset
+        disk = changed(rig.disk, FIRST, end + 64, b"left over")
+        forced: list[Path] = []
+        disk.on_sync = forced.append
+        again = rig.again(disk)
+        assert again.report.bytes_wiped == 64 + len(b"left over")
+        assert forced.count(FIRST) == 1
+        assert b"left over" not in disk.crash(keep=0.0).read(FIRST)
+        assert first_letters(again) == b"abc"
+
+    def test_an_index_that_went_on_in_the_same_millisecond_is_not_taken_for_a_forced_one(
+        self,
+    ) -> None:
+        rig = written(*[100] * 3)
+        assert rig.store.close()
+        rig = rig.again(rig.disk)
+        rig.put(b"x" * 50, properties={"KEYS": "late"})  # the clock stands still
+        rig.store.flush_log(0)
+        rig.settle()
+        again = rig.again(rig.disk.crash(keep=0.0))
+        assert again.store.index is not None
+        (offset,) = again.store.index.query("T", "late", 32, 0, 1 << 60).log_offsets
+        assert again.store.reads.record_at(offset) is not None
 
     def test_index_keys_of_what_was_walked_are_there(self) -> None:
         again = written(*[100] * 8).again()
@@ -389,7 +416,7 @@ class _Warmed(SimulatedFiles):
         """Know nothing of holes."""
         return self.size(path)
 
-    def write_at(self, path: Path, position: int, data: bytes, size: int) -> None:
+    def write_at(self, path: StrPath, position: int, data: bytes, size: int) -> None:
         """Note it."""
         self.written.append((position, len(data)))
         super().write_at(path, position, data, size)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 import shutil
-from typing import TYPE_CHECKING
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING
 
 import pytest
 
+from gantrymq.store import shadow_files
 from gantrymq.store.files import Files, OsFiles
 from gantrymq.store.shadow_files import ShadowFiles
 from support.golden_trees import tree_digest
@@ -141,3 +143,24 @@ def test_a_file_that_was_removed_does_not_show_through(tmp_path: Path) -> None:
     assert files.read(path) == bytes(4096) + b"x" * 4096 + bytes(20_000 - 8192)
     files.write_at(path, 5000, b"y", 0)
     assert files.read_at(path, 4999, 3) == b"xyx"
+
+
+@pytest.mark.parametrize("chosen", [None, "elsewhere"])
+def test_a_large_file_that_is_made_lies_on_a_disk(
+    tmp_path: Path, chosen: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`/tmp` is memory on many systems; who knows better sets TMPDIR."""
+    monkeypatch.delenv("TMPDIR", raising=False)
+    if chosen is not None:
+        monkeypatch.setenv("TMPDIR", str(tmp_path))
+    asked: list[str | None] = []
+
+    def temporary(dir: str | None = None) -> IO[bytes]:  # noqa: A002 - its own name for it
+        asked.append(dir)
+        return TemporaryFile(dir=tmp_path)
+
+    monkeypatch.setattr(shadow_files, "TemporaryFile", temporary)
+    region = ShadowFiles().create(tmp_path / "index", 10_000)
+    region.buffer[:3] = b"abc"
+    assert asked == ["/var/tmp" if chosen is None else None]  # noqa: S108
+    assert not list(tmp_path.iterdir()), "without a name"

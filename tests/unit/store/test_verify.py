@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from gantrymq.store import verify_chains
+from gantrymq.store import index_image, verify_chains
 from gantrymq.store.export import exported
 from gantrymq.store.files import OsFiles
 from gantrymq.store.index import Index
@@ -245,7 +245,7 @@ def test_chains_are_looked_at_in_portions(
     if plant is not None:
         plant(planted)
     whole = check(planted.root)
-    monkeypatch.setattr(verify_chains, "PORTION", portion)
+    monkeypatch.setattr(index_image, "PORTION", portion)
     assert check(planted.root) == whole
     assert whole.is_sound is (plant is None)
 
@@ -266,7 +266,7 @@ def test_the_image_of_an_index_file_is_given_back_as_it_is_compared(tmp_path: Pa
             given.append((start, start + length))
             super().madvise(option, start, length)
 
-    entries = verify_chains.FileEntries(file, slots, keys + 1)
+    entries = index_image.FileEntries(file, slots, keys + 1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mmap, "mmap", Image)
         assert list(verify_chains.broken_chains(entries)) == []

@@ -10,9 +10,9 @@ import pytest
 
 from gantrymq.limits import FRAME_BYTES_MAX
 from gantrymq.testing.clock import VirtualClock
+from gantrymq.transport.arrivals import HEADROOM
 from gantrymq.transport.memory import memory_pair
 from gantrymq.transport.settings import TransportSettings
-from gantrymq.transport.table import HEADROOM
 from gantrymq.wire.codes import ResponseCode
 from gantrymq.wire.command import Command
 from gantrymq.wire.frame import encode_frame
@@ -35,6 +35,8 @@ from support.transport import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gantrymq.kernel.interface import Buffer
     from gantrymq.wire.peer import Peer
     from support.transport import Run
@@ -199,6 +201,14 @@ class Lazy:
 
     def closed(self, peer: Peer) -> None:
         """Not of interest."""
+
+    takes_turns = False
+
+    def take_turn(
+        self, buffer: Buffer, parts: Sequence[tuple[int, int, Peer]]
+    ) -> list[tuple[int, bytes]]:
+        """Not asked."""
+        return []
 
     def take(self, buffer: Buffer, start: int, end: int, peer: Peer) -> Taken:
         """Take the first frame."""
@@ -505,6 +515,14 @@ class Careless:
         """Fail if this is the place."""
         if self._where == "closed":
             raise ZeroDivisionError
+
+    takes_turns = False
+
+    def take_turn(
+        self, buffer: Buffer, parts: Sequence[tuple[int, int, Peer]]
+    ) -> list[tuple[int, bytes]]:
+        """Not asked."""
+        return []
 
     def take(self, buffer: Buffer, start: int, end: int, peer: Peer) -> Taken:
         """Fail, or answer with something that fails later."""

@@ -119,13 +119,14 @@ def test_a_peer_that_never_reads_is_bounded_and_disturbs_nobody(run: Run) -> Non
         settings = TransportSettings(write_timeout_s=1, sweep_s=0.1)
         async with serving(echo, settings) as server:
             deaf = await RawClient.connect(server.bound[0], receive_bytes=4096)
-            asking = asyncio.ensure_future(deaf.send(request(LARGE, 1) * 50_000))
+            await deaf.send(request(ECHO, 1))
             await until(lambda: server.table.connections)
             (connection,) = server.table.connections.values()
             good = await connect(*split_address(server.bound[0]))
+            asking = asyncio.ensure_future(deaf.send(request(LARGE, 1) * 50_000))
             most = 0
             while connection.is_open:
-                answer = await good.ask(Command.request(ECHO, 0, body=b"hello"), 1)
+                answer = await good.ask(Command.request(ECHO, 0, body=b"hello"), 10)
                 assert answer.body == b"hello"
                 most = max(most, connection.unsent_bytes)
             assert 1_000_000 < most < settings.unsent_bytes_max + 8_000_000
@@ -400,6 +401,22 @@ def test_modes(
             assert await works(server.bound[0], None) is plain_works
             trusting = ClientTls(trust_path=certificate[0])
             assert await works(server.bound[0], trusting) is tls_works
+
+    run(main())
+
+
+@pytest.mark.parametrize("turns_before", range(10))
+def test_a_stop_while_a_connection_begins_comes_to_its_end(run: Run, turns_before: int) -> None:
+    # In one of these turns a connection has been made, and its maker does not know it yet.
+    async def main() -> None:
+        echo = Echo()
+        server = await Server(echo.service, [("127.0.0.1", 0)]).start()
+        host, port = split_address(server.bound[0])
+        with socket.create_connection((host, port)) as client:
+            client.sendall(request(ECHO, 1, b""))
+            await turns(turns_before)
+            await asyncio.wait_for(server.stop(0.2), 5)
+        assert len(server.table.connections) == 0
 
     run(main())
 

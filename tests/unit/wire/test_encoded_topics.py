@@ -55,9 +55,7 @@ def test_a_name_that_looks_like_the_place_of_the_topics_is_only_a_name() -> None
 
 
 def test_only_what_changed_is_encoded_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    encoded = EncodedTopics()
     table = table_of({f"T{number}": (4, {}) for number in range(500)}, 1)
-    encoded.encode(table)
     topics: list[str] = []
 
     def counted(real: object, one: TopicTable) -> bytes:
@@ -66,6 +64,10 @@ def test_only_what_changed_is_encoded_again(monkeypatch: pytest.MonkeyPatch) -> 
 
     codec = type("Codec", (), {"encode": staticmethod(partial(counted, TOPIC_TABLE.encode))})
     monkeypatch.setattr(encoded_topics, "TOPIC_TABLE", codec)
+    encoded = EncodedTopics()
+    encoded.encode(table)
+    assert len(topics) == 500
+    topics.clear()
     changed = {
         **table.topic_config_table,
         "T7": TopicConfig("T7", 9, 9),

@@ -13,20 +13,24 @@ import java.util.Comparator;
 import java.util.Date;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
+import org.apache.rocketmq.client.ClientConfig;
 import org.apache.rocketmq.client.consumer.DefaultLitePullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.MessageSelector;
+import org.apache.rocketmq.client.consumer.PullCallback;
 import org.apache.rocketmq.client.consumer.PullResult;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
+import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.LocalTransactionState;
 import org.apache.rocketmq.client.producer.MessageQueueSelector;
@@ -74,9 +78,15 @@ public final class Peer {
         try {
             answer.put("result", run(command));
         } catch (Throwable error) {
-            answer.put("error", String.valueOf(error));
+            answer.put("error", error + code(error));
         }
         print(answer);
+    }
+
+    /** After some tries the client's exception has the broker's last code, and does not say so. */
+    private static String code(Throwable error) {
+        return error instanceof MQClientException
+            ? " (last code: " + ((MQClientException) error).getResponseCode() + ")" : "";
     }
 
     private static void print(JSONObject line) {
@@ -97,6 +107,8 @@ public final class Peer {
                 return lite(command);
             case "pull":
                 return pull(command);
+            case "pull_one":
+                return pullOne(command);
             case "query":
                 return query(command);
             case "stop":
@@ -115,11 +127,21 @@ public final class Peer {
         producer.setNamesrvAddr(names);
         producer.setInstanceName(name);
         producer.setSendMsgTimeout(10_000);
+        producer.setSendLatencyFaultEnable(command.getBooleanValue("avoid_slow"));
+        hurry(command, producer);
         producer.setTransactionListener(new Decisions());
         producer.start();
         PRODUCERS.put(name, producer);
         STOPS.put(name, producer::shutdown);
         return null;
+    }
+
+    /** Looks for routes and says that it is there every second; both are every 30 s else. */
+    private static void hurry(JSONObject command, ClientConfig client) {
+        if (command.getBooleanValue("quick")) {
+            client.setPollNameServerInterval(1000);
+            client.setHeartbeatBrokerInterval(1000);
+        }
     }
 
     /** Decides as the message's own properties say. */
@@ -281,6 +303,7 @@ public final class Peer {
         told.put("place", result.getOffsetMsgId());
         if (result.getMessageQueue() != null) {
             told.put("queue", result.getMessageQueue().getQueueId());
+            told.put("broker", result.getMessageQueue().getBrokerName());
         }
         told.put("offset", result.getQueueOffset());
         return told;
@@ -316,8 +339,10 @@ public final class Peer {
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(command.getString("group"));
         consumer.setNamesrvAddr(names);
         consumer.setInstanceName(name);
-        consumer.setConsumeThreadMin(2);
-        consumer.setConsumeThreadMax(2);
+        hurry(command, consumer);
+        int threads = Math.max(2, command.getIntValue("threads"));
+        consumer.setConsumeThreadMin(threads);
+        consumer.setConsumeThreadMax(threads);
         String from = command.getString("from");
         consumer.setConsumeFromWhere(ConsumeFromWhere.valueOf(
             "timestamp".equals(from) ? "CONSUME_FROM_TIMESTAMP"
@@ -354,13 +379,26 @@ public final class Peer {
     private static boolean consumed(JSONObject command, List<MessageExt> messages) {
         boolean good = true;
         for (MessageExt message : messages) {
-            print(event(command, message));
+            JSONObject event = event(command, message);
+            if (command.containsKey("takes_ms")) {
+                sleep(command.getLongValue("takes_ms"));
+                event.put("ended", System.currentTimeMillis());
+            }
+            print(event);
             good &= message.getReconsumeTimes() >= command.getIntValue("failures");
             if (command.containsKey("reply_as")) {
                 reply(message, PRODUCERS.get(command.getString("reply_as")));
             }
         }
         return good;
+    }
+
+    private static void sleep(long millis) {
+        try {
+            Thread.sleep(millis);
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+        }
     }
 
     private static void reply(MessageExt message, DefaultMQProducer producer) {
@@ -387,6 +425,9 @@ public final class Peer {
         event.put("born", message.getBornTimestamp());
         event.put("stored", message.getStoreTimestamp());
         event.put("key", message.getMsgId());
+        event.put("born_at", String.valueOf(message.getBornHost()));
+        event.put("stored_at", String.valueOf(message.getStoreHost()));
+        event.put("log_offset", message.getCommitLogOffset());
         event.put("properties", message.getProperties());
         return event;
     }
@@ -464,6 +505,69 @@ public final class Peer {
             }
         }
         return found;
+    }
+
+    /** One pull, in the way that is asked for: at once, held until a message comes, or called back. */
+    @SuppressWarnings("deprecation")
+    private static Object pullOne(JSONObject command) throws Exception {
+        DefaultMQPullConsumer consumer = new DefaultMQPullConsumer(command.getString("group"));
+        consumer.setNamesrvAddr(names);
+        consumer.setInstanceName(command.getString("name"));
+        consumer.start();
+        try {
+            MessageQueue queue = null;
+            for (MessageQueue one : consumer.fetchSubscribeMessageQueues(command.getString("topic"))) {
+                queue = one.getQueueId() == command.getIntValue("queue") ? one : queue;
+            }
+            return pulled(command, consumer, queue);
+        } finally {
+            consumer.shutdown();
+        }
+    }
+
+    @SuppressWarnings("deprecation")
+    private static Object pulled(
+            JSONObject command, DefaultMQPullConsumer consumer, MessageQueue queue)
+            throws Exception {
+        String tag = command.getString("tag");
+        long offset = command.getLongValue("offset");
+        CompletableFuture<PullResult> later = new CompletableFuture<>();
+        PullCallback callback = new PullCallback() {
+            @Override
+            public void onSuccess(PullResult result) {
+                later.complete(result);
+            }
+
+            @Override
+            public void onException(Throwable error) {
+                later.completeExceptionally(error);
+            }
+        };
+        switch (command.getString("how")) {
+            case "block":
+                later.complete(consumer.pullBlockIfNotFound(queue, tag, offset, 8));
+                break;
+            case "block_async":
+                consumer.pullBlockIfNotFound(queue, tag, offset, 8, callback);
+                break;
+            case "async":
+                consumer.pull(queue, tag, offset, 8, callback);
+                break;
+            default:
+                later.complete(consumer.pull(queue, tag, offset, 8));
+        }
+        PullResult result = later.get(60, TimeUnit.SECONDS);
+        JSONObject told = new JSONObject();
+        told.put("status", result.getPullStatus().name());
+        told.put("next", result.getNextBeginOffset());
+        told.put("min", result.getMinOffset());
+        told.put("max", result.getMaxOffset());
+        List<Object> found = new ArrayList<>();
+        if (result.getMsgFoundList() != null) {
+            result.getMsgFoundList().forEach(message -> found.add(event(command, message)));
+        }
+        told.put("found", found);
+        return told;
     }
 
     /** Looks single messages up: by key, by the producer's unique key, by place in the log. */

@@ -56,6 +56,7 @@ function told(result) {
     status: result.sendStatus === 'SEND_OK' || result.sendStatus === 0 ? 'SEND_OK' : String(result.sendStatus),
     key: result.msgId,
     queue: result.messageQueue.queueId,
+    broker: result.messageQueue.brokerName,
     offset: Number(result.queueOffset),
   };
 }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 
 import msgspec
 import pytest
 
 from gantrymq.model.queue import QueueId
+from gantrymq.testing.disk import Operation
 from gantrymq.wire.bodies.assignment import BATCH_ACK, BatchAck, BatchAckRequest
 from gantrymq.wire.command import Command
 from gantrymq.wire.properties import decode_properties
@@ -300,6 +302,32 @@ def test_a_selective_filter_gets_through_a_backlog_in_one_pop() -> None:
 @pytest.mark.parametrize(("mode", "bodies"), [(0, [b"a", b"b"]), (1, [b"a", b"b"])])
 def test_a_new_group_begins_at_a_young_queues_begin(mode: int, bodies: list[bytes]) -> None:
     assert bodies_of(rig_with(b"a", b"b").pop(initMode=mode)) == bodies
+
+
+def cold_front() -> TimedRig:
+    """Return a broker whose queue 0 of T begins with a unit that is not in memory."""
+    rig = rig_with(*(b"%d" % number for number in range(60)))
+    rig.broker.store.flush_queues(thorough=True)
+    rig.settle()
+    directory = rig.broker.store.queues.queue("T", 0).directory
+    for name in rig.disk.names(directory):
+        rig.disk.evict(directory / name)
+    return rig
+
+
+def test_the_first_unit_of_a_queue_is_read_by_the_worker_if_it_is_cold() -> None:
+    rig = cold_front()
+    asked = rig.hold_pop(initMode=1, queueId=0)
+    assert not asked.is_answered, "the loop has not waited for it"
+    rig.settle()
+    assert bodies_of(asked.answer) == [b"%d" % number for number in range(32)]
+
+
+def test_a_new_group_whose_queue_cannot_be_read_gets_nothing_yet() -> None:
+    rig = cold_front()
+    rig.disk.fail(Operation.READ, errno.EIO)
+    assert rig.pop(initMode=1, queueId=0).code == 210
+    assert bodies_of(rig.pop(initMode=1, queueId=0))[0] == b"0", "it begins where it would have"
 
 
 def test_all_queues_are_popped_and_one_if_it_is_named() -> None:

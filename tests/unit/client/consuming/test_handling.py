@@ -130,7 +130,7 @@ def test_waits_grow_to_a_bound_and_begin_anew() -> None:
         ({"strategy": "average"}, "strategy"),
         ({"pop": True, "orderly": True}, "pop"),
         ({"pop": True, "mode": "broadcasting"}, "pop"),
-        ({"hold_messages": 0}, "reads nothing"),
+        ({"hold_messages": 0}, "hold_messages"),
         ({"consume_timeout_s": 0}, "consume_timeout_s"),
         ({"pop_invisible_s": 0}, "pop_invisible_s"),
     ],

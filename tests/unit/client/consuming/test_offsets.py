@@ -150,6 +150,39 @@ def test_a_broker_that_is_gone_is_asked_once_and_told_later() -> None:
     assert fake.offsets == dict.fromkeys(QUEUES, 5)
 
 
+def test_a_newer_offset_waits_for_an_older_one_on_its_way() -> None:
+    """A broker may handle two requests of one connection in either order."""
+    on_their_way: list[int] = []
+    first_arrived = asyncio.Event()
+
+    class Slow(FakeCalls):
+        async def commit(self, queue: MessageQueue, offset: int) -> None:
+            on_their_way.append(offset)
+            assert len(on_their_way) == 1, "two commits of one queue at the same time"
+            if offset == 5:
+                await first_arrived.wait()
+            on_their_way.remove(offset)
+            await super().commit(queue, offset)
+
+    fake = Slow()
+    mine = read(QUEUES[0], 5)
+
+    async def main() -> None:
+        store = RemoteOffsets(calls_of(fake))
+        by_the_clock = asyncio.create_task(store.save([mine]))
+        await asyncio.sleep(0)
+        mine.position = 9
+        last = asyncio.create_task(store.save_one(mine))
+        await asyncio.sleep(0)
+        first_arrived.set()
+        assert await by_the_clock
+        assert await last
+
+    asyncio.run(main())
+    assert fake.asked == ["commit"] * 2
+    assert fake.offsets == {QUEUES[0]: 9}
+
+
 @pytest.mark.parametrize(
     ("start", "queue", "expected", "asked"),
     [

@@ -142,5 +142,5 @@ def test_an_offset_is_committed_once() -> None:
 
 
 def test_limits_that_let_nothing_through() -> None:
-    with pytest.raises(InvalidValue, match="reads nothing"):
+    with pytest.raises(InvalidValue, match="hold_messages"):
         HoldLimits(messages=0)

@@ -1,0 +1,166 @@
+"""Dead letters sent again by a job that is killed again and again: none lost, none twice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gantrymq.admin.messages import ends
+from gantrymq.admin.reading import queues_of, read_range
+from gantrymq.admin.redrive import FROM, TIMES, WINDOW
+from gantrymq.admin.sending import Copier
+from gantrymq.admin.session import Session
+from gantrymq.client.outgoing import Outgoing
+from gantrymq.wire.batch import BatchMessage, encode_batch
+from gantrymq.wire.codes import RequestCode
+from gantrymq.wire.properties import encode_properties
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gantrymq.wire.record import MessageRecord
+    from support.shell import Shell
+
+LETTERS = int(os.environ.get("REDRIVE_LETTERS", "12000"))
+"""100,000 with REDRIVE_LETTERS=100000; the short form is the same run."""
+
+
+async def _die(name_server: str, group: str, topic: str, count: int, **more: str) -> None:
+    """Put dead letters where a broker would."""
+    async with Session(name_server) as session, Copier(session) as copier:
+        sending = copier._sending
+        for begin in range(0, count, 500):
+            entries = [
+                BatchMessage(0, b"letter %d" % number, encode_properties({
+                    "UNIQ_KEY": f"{group}-{number}", "RETRY_TOPIC": topic, "TAGS": f"t{number % 2}",
+                    **more,
+                }))
+                for number in range(begin, min(begin + 500, count))
+            ]  # fmt: skip
+            ids = ",".join(str(number) for number in range(len(entries)))
+            code = int(RequestCode.SEND_BATCH_MESSAGE)
+            made = Outgoing(f"%DLQ%{group}", ids, b"", encode_batch(entries), code=code)
+            await sending.send(made, None, sending.deadline(10))
+
+
+def prepare(shell: Shell, group: str, topic: str, count: int, **more: str) -> None:
+    shell.well("topic", "create", topic, "--queues", "2")
+    shell.well("group", "create", group)
+    shell.well("topic", "create", f"%DLQ%{group}", "--queues", "1")
+    asyncio.run(_die(shell.server.name_server, group, topic, count, **more))
+
+
+def stored(shell: Shell, topic: str) -> list[MessageRecord]:
+    """Return all messages of a topic."""
+
+    async def read() -> list[MessageRecord]:
+        found = []
+        async with Session(shell.server.name_server) as session:
+            for queue, address in (await queues_of(session, topic)).items():
+                end = await ends(session, address, topic, queue.queue_id)
+                found += await read_range(session, address, queue, *end)
+        return found
+
+    return asyncio.run(read())
+
+
+def outcomes(job: Path) -> list[dict[str, Any]]:
+    lines = map(json.loads, job.read_text().splitlines())
+    return [line for line in lines if "o" in line]
+
+
+def test_killed_and_resumed(shell: Shell, tmp_path: Path) -> None:
+    prepare(shell, "fallen", "Posts", LETTERS)
+    job = tmp_path / "job.jsonl"
+    command = [
+        sys.executable, "-m", "gantrymq", "dlq", "redrive", "fallen", "--to", "topic",
+        "--rate", "20000", "--job", str(job), "-n", shell.server.name_server,
+    ]  # fmt: skip
+    # In the middle of a window's outcomes, then as soon as one has begun and is being sent.
+    for mark, wanted in ((b'"o":', LETTERS // 3 + 700), (b'"window"', LETTERS * 2 // 3 // WINDOW)):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 60
+        while not job.exists() or job.read_bytes().count(mark) < wanted:
+            assert process.poll() is None, "it ended before it was killed"
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert len(outcomes_so_far(job)) < LETTERS
+    told = shell.json("dlq", "redrive", "fallen", "--to", "topic", "--rate", "20000", "--job",
+                      str(job))  # fmt: skip
+    assert told["outcomes"] == {"sent": LETTERS}
+    noted = Counter(line["o"] for line in outcomes(job))
+    assert len(noted) == LETTERS
+    assert set(noted.values()) == {1}, "an outcome was recorded twice"
+    came = Counter(record.properties[FROM] for record in stored(shell, "Posts"))
+    assert len(came) == LETTERS, "a dead letter is lost"
+    assert set(came.values()) == {1}, "a dead letter was sent twice"
+    again = shell.json("dlq", "redrive", "fallen", "--to", "topic", "--job", str(job))
+    assert again["outcomes"] == {"sent": LETTERS}
+    assert len(stored(shell, "Posts")) == LETTERS
+
+
+def outcomes_so_far(job: Path) -> list[str]:
+    """Return whole lines only: the last one may be cut."""
+    return [line for line in job.read_text().splitlines(keepends=True)
+            if '"o":' in line and line.endswith("\n")]  # fmt: skip
+
+
+def test_to_the_group_alone_with_filter_and_count(shell: Shell, tmp_path: Path) -> None:
+    prepare(shell, "lonely", "Letters", 20)
+    dry = shell.json("dlq", "redrive", "lonely", "--tag", "t1", "--dry-run")
+    assert dry["outcomes"] == {"filtered": 10, "would be sent": 10}
+    job = ("--job", str(tmp_path / "lonely.jsonl"))
+    some = shell.json("dlq", "redrive", "lonely", "--tag", "t1", "--count", "4", *job)
+    assert some["outcomes"]["sent"] == 4
+    rest = shell.json("dlq", "redrive", "lonely", "--tag", "t1", *job)
+    assert rest["outcomes"] == {"sent": 10, "filtered": 10}
+    came = stored(shell, "%RETRY%lonely")
+    assert sorted(record.body for record in came) == sorted(
+        b"letter %d" % number for number in range(1, 20, 2)
+    )
+    assert {record.properties["RETRY_TOPIC"] for record in came} == {"Letters"}
+    assert stored(shell, "Letters") == []
+    other = shell.run("dlq", "redrive", "lonely", "--tag", "t0", *job)
+    assert other.status == 2
+    assert "another job (it differs in filter)" in other.err
+
+
+def test_loops_are_refused(shell: Shell, tmp_path: Path) -> None:
+    prepare(shell, "dizzy", "Rounds", 3, **{TIMES: "3"})
+    told = shell.json("dlq", "redrive", "dizzy", "--job", str(tmp_path / "dizzy.jsonl"))
+    assert told["outcomes"] == {"refused": 3}
+    more = shell.json("dlq", "redrive", "dizzy", "--loops", "4", "--to", "topic", "--job",
+                      str(tmp_path / "more.jsonl"))  # fmt: skip
+    assert more["outcomes"] == {"sent": 3}
+    assert {record.properties[TIMES] for record in stored(shell, "Rounds")} == {"4"}
+
+
+def test_dead_letters_are_listed(shell: Shell) -> None:
+    prepare(shell, "gone", "Lists", 7)
+    (row,) = [each for each in shell.json("dlq", "list") if each["group"] == "gone"]
+    assert row["deadLetters"] == 7
+    shown = shell.json("dlq", "show", "gone", "--tag", "t1")
+    assert len(shown) == 3
+    nobody = shell.run("dlq", "show", "nobody-died")
+    assert (nobody.status, nobody.out) == (1, "")
+
+
+@pytest.mark.parametrize("text", ["not JSON\n", '{"job":"other"}\n'])
+def test_a_foreign_file_is_refused(shell: Shell, tmp_path: Path, text: str) -> None:
+    prepare(shell, "foreign", "Foreign", 1)
+    job = tmp_path / "job"
+    job.write_text(text)
+    ended = shell.run("dlq", "redrive", "foreign", "--job", str(job))
+    assert ended.status == 2
+    assert job.read_text() == text

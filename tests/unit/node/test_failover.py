@@ -1,0 +1,233 @@
+"""Groups with automatic failover, on a real etcd and real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gantrymq.model.group import SubscriptionGroup
+from gantrymq.model.topic import TopicConfig
+from gantrymq.node.config import read_broker_config
+from gantrymq.node.failover_node import FailoverNode
+from support.etcd import etcd
+from support.nodes import SMALL, name_server
+from support.samples import json_request, send_fields
+from support.transport import RawClient, until
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Iterator
+    from pathlib import Path
+    from typing import Any
+
+    from gantrymq.node.namesrv_node import NamesrvNode
+
+pytestmark = pytest.mark.tool("etcd")
+
+SUCCESS, SLAVE_NOT_AVAILABLE, NOT_AVAILABLE = 0, 11, 14
+TEST_S_MAX = 60
+
+
+@pytest.fixture
+def etcd_at(tmp_path: Path) -> Iterator[str]:
+    with etcd(tmp_path / "etcd") as running:
+        yield running.address
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(main, TEST_S_MAX))
+
+
+class Group:
+    """Members of one group and their name server."""
+
+    def __init__(self, folder: Path, etcd_at: str, **settings: str) -> None:
+        self.folder = folder
+        self.etcd_at = etcd_at
+        self.settings = {"brokerRole": "SYNC_MASTER", "failoverLeaseSeconds": "2"} | settings
+        self.names: NamesrvNode = name_server(folder / "names")
+        self.nodes: dict[int, FailoverNode] = {}
+
+    async def start(self, *members: int) -> Group:
+        await self.names.start()
+        for member in members:
+            await self.join(member)
+        await self.settled(*members)
+        return self
+
+    async def join(self, member: int, **settings: str) -> FailoverNode:
+        folder = self.folder / f"broker{member}"
+        properties = SMALL | self.settings | {
+            "storePathRootDir": str(folder),
+            "namesrvAddr": f"127.0.0.1:{self.names.port}",
+            "failoverEtcd": self.etcd_at,
+            "failoverId": str(member),
+        }  # fmt: skip
+        found = read_broker_config(properties | settings, folder)
+        node = self.nodes[member] = FailoverNode(found.broker, found.store)
+        await node.start()
+        return node
+
+    async def settled(self, *members: int) -> FailoverNode:
+        """Wait until one of the members is master and the others are in sync with it."""
+        await until(lambda: self.in_sync() == set(members))
+        (master,) = self.masters()
+        return master
+
+    def masters(self) -> list[FailoverNode]:
+        return [node for node in self.nodes.values() if node.is_master]
+
+    def in_sync(self) -> set[int]:
+        masters = self.masters()
+        return set(masters[0].in_sync.state.in_sync) if len(masters) == 1 else set()  # type: ignore[union-attr]
+
+    async def send(self, node: FailoverNode, body: bytes) -> int:
+        client = await RawClient.connect(node.address)
+        try:
+            await client.send(json_request(310, send_fields(b="T", e="0", i=""), body))
+            (answer,) = await client.receive(1)
+            return answer.code
+        finally:
+            client.close()
+
+    async def stop(self) -> None:
+        for node in self.nodes.values():
+            await node.stop()
+        await self.names.stop()
+
+
+async def drop(node: FailoverNode) -> None:
+    """Take a member away without a hand-over: as far as the others can see, it has died."""
+    for task in node.failover._tasks:
+        task.cancel()
+    await asyncio.gather(*node.failover._tasks, return_exceptions=True)
+    node.failover._session = ""
+    await node.inner.stop()
+
+
+def test_a_slave_takes_over_and_the_old_master_follows(tmp_path: Path, etcd_at: str) -> None:
+    async def main() -> None:
+        group = await Group(tmp_path, etcd_at).start(1, 2)
+        first = group.nodes[1]
+        assert group.masters() == [first]
+        for number in range(20):
+            assert await group.send(first, b"%d" % number) == SUCCESS
+        assert await group.send(group.nodes[2], b"refused") == NOT_AVAILABLE
+        end = first.inner.broker.store.log.wrote_offset
+        await drop(group.nodes.pop(1))
+        await until(group.masters)
+        second = group.nodes[2]
+        assert second.inner.broker.store.log.wrote_offset == end
+        assert await group.send(second, b"alone") == SLAVE_NOT_AVAILABLE
+        assert second.inner.broker.store.reads.max_offset("T", 0) == 21
+        await group.join(1)
+        await group.settled(1, 2)
+        assert group.masters() == [second]
+        assert await group.send(second, b"both") == SUCCESS
+        await group.stop()
+
+    run(main())
+
+
+def test_a_promoted_slave_knows_what_the_log_says(tmp_path: Path, etcd_at: str) -> None:
+    async def main() -> None:
+        group = await Group(tmp_path, etcd_at).start(1, 2)
+        first, second = group.nodes[1], group.nodes[2]
+        assert second.inner.replication.metadata is not None
+        await second.inner.replication.metadata.stop()  # the log is all that it gets
+        before = first.inner.broker.tables
+        for number in range(20):
+            assert await group.send(first, b"%d" % number) == SUCCESS
+        before.topics.put(TopicConfig("Wide", 12, 12))
+        before.groups.put(SubscriptionGroup("readers", retry_times_max=3))
+        before.offsets.commit("readers", "T", 0, 17)
+        before.topics.put(TopicConfig("Short-lived", 1, 1))
+        before.topics.remove("Short-lived")
+        await until(lambda: second.inner.broker.tables.offsets.find("readers", "T", 0) == 17)
+        await drop(group.nodes.pop(1))
+        await until(group.masters)
+        after = second.inner.broker.tables
+        assert after.topics.find("Wide") == TopicConfig("Wide", 12, 12)
+        assert after.topics.find("Short-lived") is None
+        assert after.groups.find("readers") == before.groups.find("readers")
+        # The new master keeps the journal now; who comes back learns from it.
+        after.offsets.commit("readers", "T", 0, 19)
+        again = await group.join(1)
+        await group.settled(1, 2)
+        await until(lambda: again.inner.broker.tables.offsets.find("readers", "T", 0) == 19)
+        await group.stop()
+
+    run(main())
+
+
+def test_what_was_never_acknowledged_is_dropped(tmp_path: Path, etcd_at: str) -> None:
+    async def main() -> None:
+        group = await Group(tmp_path, etcd_at, slaveTimeout="200").start(1, 2)
+        first, second = group.nodes[1], group.nodes[2]
+        assert await group.send(first, b"kept") == SUCCESS
+        await until(lambda: second.inner.broker.store.dispatched_offset > 0)
+        # The slave hears no more: what the master takes now is on its disk alone.
+        second.inner.replication.stop_following()
+        second.failover._host.follow = _nothing  # type: ignore[method-assign,assignment]
+        assert await group.send(first, b"lost") != SUCCESS
+        await drop(group.nodes.pop(1))
+        await until(group.masters)
+        assert await group.send(second, b"new") == SLAVE_NOT_AVAILABLE
+        again = await group.join(1)
+        await group.settled(1, 2)
+        store = again.inner.broker.store
+        await until(lambda: store.log.wrote_offset == second.inner.broker.store.log.wrote_offset)
+        bodies = [bytes(one) for one in store.get("T", 0, 0, 10).records]
+        assert [b"kept" in bodies[0], b"new" in bodies[1], len(bodies)] == [True, True, 2]
+        await group.stop()
+
+    run(main())
+
+
+async def _nothing(*_: object) -> None:
+    """Do not follow."""
+
+
+def test_a_stop_hands_over_at_once(tmp_path: Path, etcd_at: str) -> None:
+    async def main() -> None:
+        group = await Group(tmp_path, etcd_at, failoverLeaseSeconds="10").start(1, 2)
+        assert await group.send(group.nodes[1], b"x") == SUCCESS
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        await group.nodes.pop(1).stop()
+        await until(group.masters)
+        assert loop.time() - begun < 5, "nobody waits for a lease of 10 s"
+        await group.stop()
+
+    run(main())
+
+
+def test_a_master_without_its_lease_takes_nothing(tmp_path: Path, etcd_at: str) -> None:
+    async def main() -> None:
+        group = await Group(tmp_path, etcd_at).start(1)
+        first = group.nodes[1]
+        assert await group.send(first, b"x") == SLAVE_NOT_AVAILABLE
+        first.failover._tasks[0].cancel()  # it renews no more
+        await until(lambda: not first.failover.may_reign())
+        assert await group.send(first, b"x") == NOT_AVAILABLE
+        await group.stop()
+
+    run(main())
+
+
+def test_a_member_whose_port_is_taken_says_so_and_can_be_stopped(
+    tmp_path: Path, etcd_at: str
+) -> None:
+    async def main() -> None:
+        group = Group(tmp_path, etcd_at)
+        await group.names.start()
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = str(taken.getsockname()[1])
+            with pytest.raises(OSError, match="cannot listen on"):
+                await group.join(1, listenPort=port)
+            assert await group.nodes[1].stop()
+        await group.stop()
+
+    run(main())
