@@ -15,8 +15,9 @@ from gantrymq.client.errors import ClientError, PeerLate
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
-    from concurrent.futures import Future
     from types import TracebackType
+
+    from gantrymq.blocking.call import Call
 
 
 class AsyncClient(Protocol):
@@ -120,7 +121,7 @@ class Messages(Generic[Item]):
     def __init__(self, thread: LoopThread, source: AsyncIterator[Item]) -> None:
         self._thread = thread
         self._source = source
-        self._waiting: Future[Item] | None = None
+        self._waiting: Call[Item] | None = None
         self._lock = Lock()
 
     def __iter__(self) -> Self:
@@ -150,7 +151,11 @@ class Messages(Generic[Item]):
                 self._waiting = self._thread.begin(_step(self._source))
             found = self._thread.wait(self._waiting, timeout_s)
         except Exception as error:
-            if isinstance(error, PeerLate) and not _is_done(self._waiting):
+            if (
+                isinstance(error, PeerLate)
+                and self._waiting is not None
+                and not self._waiting.is_done
+            ):
                 raise  # what comes later is for the next step
             self._waiting = None
             raise
@@ -161,10 +166,6 @@ class Messages(Generic[Item]):
         if isinstance(found, _End):
             raise StopIteration
         return found
-
-
-def _is_done(future: Future[Item] | None) -> bool:
-    return future is None or future.done()
 
 
 class _End:

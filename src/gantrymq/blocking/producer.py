@@ -76,7 +76,9 @@ class Producer(Blocking[AsyncProducer]):
             avoid_slow_brokers: leave brokers alone for a while that were slow or failed.
             trace: send a trace message about each send, as Apache's clients do.
             trace_topic: where to; RMQ_SYS_TRACE_TOPIC unless given.
-            check: what answers the broker's question how a transaction ended.
+            check: what answers the broker's question how a transaction ended. Brokers that do not
+                make topics by themselves ask a producer once it has sent to them, or called
+                `queues` for a topic of theirs.
             in_flight_max: sends that may be under way; the next one waits.
             vip: send to the brokers' second port.
             clock: time, for tests.
@@ -165,7 +167,7 @@ class Producer(Blocking[AsyncProducer]):
             keys: what it can be looked up by later.
             properties: the application's own, text to text.
             queue: the queue to send to.
-            key: same key, same queue: `selection.by_key`.
+            key: same key, same queue: `selection.by_key`; readers have it as `sharding_key`.
             selector: chooses the queue: `selector(queues, message, argument)`.
             argument: handed to the selector.
             delay_level: 1 to 18: a second to two hours, as the broker has them set.

@@ -5,7 +5,7 @@ Made by `make blocking` from the asyncio class: change that one, not this file.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gantrymq.blocking.base import Blocking, Messages
 from gantrymq.client.consuming import finding
@@ -15,11 +15,13 @@ from gantrymq.client.pull_consumer import PullConsumer as AsyncPullConsumer
 if TYPE_CHECKING:
     import ssl as tls
     from datetime import datetime
+    from typing import Unpack
 
     from gantrymq.client.consuming.start_position import Start
     from gantrymq.client.consuming.subscription import Expression
     from gantrymq.client.pull_consumer import PullResult
     from gantrymq.client.received import ReceivedMessage
+    from gantrymq.client.settings import Timers
     from gantrymq.clock import Clock
     from gantrymq.model.queue import MessageQueue
 
@@ -42,7 +44,7 @@ class PullConsumer(Blocking[AsyncPullConsumer]):
         secret_key: str | None = None,
         security_token: str | None = None,
         clock: Clock | None = None,
-        **settings: Any,  # noqa: ANN401
+        **settings: Unpack[Timers],
     ) -> None:
         """Prepare; `start`, or `with`, begins.
 

@@ -5,7 +5,7 @@ Made by `make blocking` from the asyncio class: change that one, not this file.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gantrymq.blocking.base import Blocking, Messages
 from gantrymq.client.consuming.process_queue import MIB
@@ -15,6 +15,7 @@ from gantrymq.client.push_consumer import PushConsumer as AsyncPushConsumer
 if TYPE_CHECKING:
     import ssl as tls
     from pathlib import Path
+    from typing import Unpack
 
     from gantrymq.client.consuming.handling import Handler
     from gantrymq.client.consuming.options import ConsumeOptions
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from gantrymq.client.consuming.strategies import Strategy
     from gantrymq.client.consuming.subscription import Expression
     from gantrymq.client.received import ReceivedMessage
+    from gantrymq.client.settings import Timers
     from gantrymq.clock import Clock
     from gantrymq.model.queue import MessageQueue
 
@@ -60,7 +62,7 @@ class PushConsumer(Blocking[AsyncPushConsumer]):
         secret_key: str | None = None,
         security_token: str | None = None,
         clock: Clock | None = None,
-        **settings: Any,  # noqa: ANN401
+        **settings: Unpack[Timers],
     ) -> None:
         """Prepare; `start`, or `with`, begins.
 
@@ -181,7 +183,10 @@ class PushConsumer(Blocking[AsyncPushConsumer]):
         self._begin(self._client.start())
 
     def close(self) -> None:
-        """Let handlers end, commit offsets, leave the group. Again: nothing."""
+        """Let handlers end, commit offsets, leave the group. Again: nothing.
+
+        A handler may call it; its own message then comes again.
+        """
         self._end(self._client.close())
 
     def __iter__(self) -> Messages[ReceivedMessage]:
@@ -207,7 +212,7 @@ class PushConsumer(Blocking[AsyncPushConsumer]):
 
     @property
     def client_id(self) -> str:
-        """Return the id of this member; known once it was started."""
+        """Return the id of this member; there once it was started."""
         return self._do(lambda: self._client.client_id)
 
     @property

@@ -6,10 +6,11 @@ take it apart to give each message a record of its own.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.client.outgoing import Outgoing, check_body, property_text
-from gantrymq.errors import InvalidValue
+from gantrymq.errors import InvalidValue, shown
 from gantrymq.limits import BATCH_MESSAGES_MAX, FRAME_BYTES_MAX
 from gantrymq.model.message import Message
 from gantrymq.model.names import is_retry_topic
@@ -25,6 +26,17 @@ _ENTRY_BYTES: Final = 22
 """Of a message in a batch, beside its body and properties."""
 _HEADER_BYTES_MAX: Final = 64 * 1024
 BATCH_CODE: Final = int(RequestCode.SEND_BATCH_MESSAGE)
+
+
+def batch_of(messages: Iterable[Message]) -> list[Message]:
+    """Return the messages that a batch was given as.
+
+    Raises:
+        InvalidValue: it is nothing that has messages.
+    """
+    if isinstance(messages, Message) or not isinstance(messages, Iterable):
+        raise InvalidValue(f"messages is {shown(repr(messages))}: give a list of Messages")
+    return list(messages)
 
 
 def batches_of(

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from asyncio import get_running_loop
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from gantrymq.client.errors import ClientClosed, ClientError, NotStarted
@@ -27,7 +28,7 @@ from gantrymq.clock import SystemClock
 from gantrymq.transport.requester import Connections
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
 
     from gantrymq.client.settings import ClientSettings
     from gantrymq.clock import Clock
@@ -40,6 +41,7 @@ BACK_OFF_S_MAX: Final = 0.5
 """Between two attempts to connect to a server that is not there."""
 
 _NEW: Final = "new"
+_STARTING: Final = "starting"
 _RUNNING: Final = "running"
 _CLOSING: Final = "closing"
 _CLOSED: Final = "closed"
@@ -61,23 +63,28 @@ class ClientCore:
         self.clock: Clock = clock or SystemClock()
         self.namespace = Namespace(settings.namespace)
         self.incoming = Incoming()
+        self.closer: asyncio.Task[Any] | None = None
+        """The task that asked for the end. It may be a handler's: nobody waits for that one."""
         self._state = _NEW
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closing: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
 
     @property
     def client_id(self) -> str:
-        """Return the id among the members of a group; known once the client was started."""
+        """Return the id among the members of a group.
+
+        Raises:
+            NotStarted: there is none before the client was started.
+        """
+        if self._state in {_NEW, _STARTING}:
+            raise NotStarted("the client has no id yet: start it first")
         return self.identity.client_id
 
     @property
     def is_running(self) -> bool:
         """Tell whether it was started and not closed."""
         return self._state is _RUNNING
-
-    @property
-    def is_closing(self) -> bool:
-        """Tell whether it was told to close, and has not ended yet."""
-        return self._state is _CLOSING
 
     async def start(self) -> None:
         """Begin. No server needs to be there: that is found out when one is needed.
@@ -88,12 +95,24 @@ class ClientCore:
         """
         if self._state in {_CLOSING, _CLOSED}:
             raise ClientClosed("the client was closed: make a new one")
-        if self._state is _RUNNING:
+        if self._state is not _NEW:
             raise ClientError("the client runs already: start it once")
-        self._state = _RUNNING
+        self._state = _STARTING
         settings = self.settings
-        address = await local_address(settings.name_servers, settings.connect_timeout_s)
-        self.identity = Identity(address, settings.instance, self.clock)
+        try:
+            address = await local_address(settings.name_servers, settings.connect_timeout_s)
+            self.identity = Identity(address, settings.instance, self.clock)
+        except BaseException:
+            self._state = _NEW if self._state is _STARTING else self._state
+            raise
+        if self._state is not _STARTING:
+            raise ClientClosed("the client was closed while it started")
+        self._begin()
+
+    def _begin(self) -> None:
+        """Make the parts and their tasks; nothing here waits."""
+        settings = self.settings
+        self._loop = asyncio.get_running_loop()
         self.connections = Connections(
             self.incoming.service,
             settings.ssl,
@@ -105,48 +124,92 @@ class ClientCore:
         self.name_servers = NameServers(settings.name_servers, self.remote)
         self.routes = Routes(self.name_servers)
         self.heartbeats = Heartbeats(self.remote, self.routes, settings.heartbeat_s)
-        self.heartbeats.start(self.client_id)
+        self.heartbeats.start(self.identity.client_id)
         self.routes.on_change = self.heartbeats.soon
         self.incoming.on_opened(self.heartbeats.on_opened)
         self.spawn(self.heartbeats.run(), "heartbeats")
         self.spawn(self._refresh_routes(), "routes")
+        self._state = _RUNNING
 
-    def refuse_more(self) -> None:
-        """Refuse new calls from now on, while those under way go on."""
-        self._state = _CLOSING
+    async def close(self, before: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
+        """Do `before`, say goodbye to the brokers, end all tasks, close all connections.
 
-    async def close(self) -> None:
-        """Say goodbye to the brokers, end all tasks, close all connections. Again: nothing."""
-        if self._state not in {_RUNNING, _CLOSING}:
+        It happens once, and to its end even if who waits for it is cancelled; a second caller
+        waits for the same end. New calls are refused from its beginning on.
+
+        Raises:
+            ClientError: the client lives on another event loop.
+            UsedAfterFork: it lives in another process.
+        """
+        if self._state in {_NEW, _STARTING}:
             self._state = _CLOSED
+        if self._loop is None:
             return
-        self._state = _CLOSED
         self.identity.check_process()
+        if self._loop.is_closed():
+            self._state = _CLOSED  # everything of it ended with its loop
+            return
+        self._check_loop()
+        if self._closing is None:
+            self._state = _CLOSING
+            caller = asyncio.current_task()
+            self.closer = caller if caller in self._tasks else None
+            self._closing = self._loop.create_task(self._close(before), name="gantrymq close")
+        await asyncio.shield(self._closing)
+
+    async def _close(self, before: Callable[[], Coroutine[Any, Any, None]] | None) -> None:
+        try:
+            if before is not None:
+                await before()
+        finally:
+            await self._end()
+
+    async def _end(self) -> None:
         try:
             async with asyncio.timeout(self.settings.close_timeout_s):
                 await self.heartbeats.say_goodbye()
         except TimeoutError:
             logger.info("not every broker was told that the client leaves: it took too long")
         self.routes.stop()
-        tasks = tuple(self._tasks)
+        tasks = [task for task in self._tasks if task is not self.closer]
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=self.settings.close_timeout_s)
         await self.connections.close()
+        self._state = _CLOSED
 
     def check_usable(self) -> None:
         """Refuse a call that cannot be made now.
 
         Raises:
             NotStarted, ClientClosed, UsedAfterFork: each says what to do.
+            ClientError: it was started on another event loop.
         """
         if self._state is _RUNNING:
             self.identity.check_process()
-        elif self._state is _NEW:
+            # As `_check_loop` does, without a call: every send comes through here.
+            try:
+                if get_running_loop() is self._loop:
+                    return
+            except RuntimeError:
+                pass
+            self._check_loop()
+        elif self._state in {_NEW, _STARTING}:
             raise NotStarted("the client was not started: use `async with`, or await start()")
         else:
             raise ClientClosed("the client was closed: make a new one")
+
+    def _check_loop(self) -> None:
+        try:
+            if get_running_loop() is self._loop:
+                return
+        except RuntimeError:
+            pass
+        raise ClientError(
+            "the client was started on another event loop, or is used outside of it: make one"
+            " for each loop, or use gantrymq.blocking from threads"
+        )
 
     def spawn(self, coroutine: Coroutine[Any, Any, Result], name: str) -> asyncio.Task[Result]:
         """Run something in the background until it ends or the client closes.

@@ -43,6 +43,7 @@ class Heartbeats:
         self._producers: set[str] = set()
         self._consumers: dict[str, Callable[[], ConsumerData]] = {}
         self._due = asyncio.Event()
+        self._said: bytes | None = None  # what there is to say, until something changes
         self._greeted: dict[str, bytes] = {}  # address -> what was last said and taken there
         self._versions: dict[str, int] = {}
 
@@ -53,12 +54,12 @@ class Heartbeats:
     def producer(self, group: str) -> None:
         """Be a member of a producer group, by its full name."""
         self._producers.add(group)
-        self.soon()
+        self.changed()
 
     def consumer(self, group: str, provider: Callable[[], ConsumerData]) -> None:
-        """Be a member of a consumer group; `provider` says what it takes, at every heartbeat."""
+        """Be a member of a consumer group; `provider` says what it takes, after each `changed`."""
         self._consumers[group] = provider
-        self.soon()
+        self.changed()
 
     async def forget(self, group: str) -> None:
         """Leave a group, of producers and of consumers, and tell all brokers."""
@@ -66,11 +67,17 @@ class Heartbeats:
         consumer = group if group in self._consumers else None
         self._producers.discard(group)
         self._consumers.pop(group, None)
+        self._said = None
         if producer is not None or consumer is not None:
             await self._unregister(producer, consumer)
 
+    def changed(self) -> None:
+        """Send one in a moment: there is something else to say than before."""
+        self._said = None
+        self._due.set()
+
     def soon(self) -> None:
-        """Send one in a moment: something has changed."""
+        """Send one in a moment: there may be somebody who has not had it."""
         self._due.set()
 
     def on_opened(self, _peer: object) -> None:
@@ -121,6 +128,7 @@ class Heartbeats:
         leaving += [(None, group) for group in sorted(self._consumers)]
         self._producers.clear()
         self._consumers.clear()
+        self._said = None
         await asyncio.gather(*(self._unregister(*each) for each in leaving))
 
     def _addresses(self) -> list[str]:
@@ -129,6 +137,12 @@ class Heartbeats:
         return list(self._routes.addresses(slaves=bool(self._consumers)))
 
     def _body(self) -> bytes:
+        """Return what there is to say; with a thousand topics it takes long to make."""
+        if self._said is None:
+            self._said = self._make_body()
+        return self._said
+
+    def _make_body(self) -> bytes:
         heartbeat = Heartbeat(
             client_id=self._client_id,
             producer_data_set=tuple(

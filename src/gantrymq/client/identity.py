@@ -39,7 +39,7 @@ async def local_address(name_servers: Iterable[str], timeout_s: float) -> str:
                 found = await loop.getaddrinfo(
                     *split_address(name_server), type=socket.SOCK_DGRAM, family=socket.AF_UNSPEC
                 )
-        except (OSError, TimeoutError):
+        except (OSError, TimeoutError, UnicodeError):  # the last: a name that no DNS can have
             continue
         for family, kind, protocol, _name, target in found:
             try:

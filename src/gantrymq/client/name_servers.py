@@ -14,6 +14,8 @@ from gantrymq.errors import GantryError
 from gantrymq.wire.peer import PeerGone, PeerLate
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gantrymq.client.remote import Remote
     from gantrymq.wire.command import Command
 
@@ -50,27 +52,53 @@ class NameServers:
         """Return the one that is asked next."""
         return self._addresses[self._at]
 
-    async def ask(self, request: Command, timeout_s: float | None = None) -> Command:
+    @property
+    def listed(self) -> str:
+        """Return all of them, for a text."""
+        return ", ".join(self._addresses)
+
+    async def ask(
+        self,
+        request: Command,
+        timeout_s: float | None = None,
+        *,
+        takes: Callable[[Command], bool] | None = None,
+    ) -> Command:
         """Return the answer of the first name server that gives one, from the current one on.
 
-        `timeout_s` is for each of them.
+        With `takes`, an answer that it does not take is not the last word: one name server may
+        have been started a moment ago, or be broken. The others are asked too, and the first of
+        those answers is returned when none is better. `timeout_s` is for each of them.
 
         Raises:
-            NoNameServer: none did.
+            NoNameServer: none answered.
         """
         problems: dict[str, str] = {}
-        for _ in self._addresses:
-            at = self._at
+        kept: Command | None = None
+        first, count = self._at, len(self._addresses)
+        for at in (each % count for each in range(first, first + count)):
             address = self._addresses[at]
             try:
-                return await self._remote.ask(address, request, timeout_s)
+                reply = await self._remote.ask(address, request, timeout_s)
             except (PeerGone, PeerLate) as error:
                 problems[address] = str(error)
-                if self._at == at:  # unless somebody else moved on already
-                    self._at = (at + 1) % len(self._addresses)
-                    if len(self._addresses) > 1:
-                        logger.warning(
-                            "name server %s does not answer, the next is %s: %s",
-                            address, self.current, error,
-                        )  # fmt: skip
+                self._leave(at, error)
+                continue
+            if takes is None or takes(reply):
+                self._at = at
+                return reply
+            kept = kept or reply
+        if kept is not None:
+            return kept
         raise NoNameServer(problems)
+
+    def _leave(self, at: int, error: GantryError) -> None:
+        """Ask the next one from now on, unless somebody has moved on already."""
+        count = len(self._addresses)
+        if self._at == at:
+            self._at = (at + 1) % count
+            if count > 1:
+                logger.warning(
+                    "name server %s does not answer, the next is %s: %s",
+                    self._addresses[at], self.current, error,
+                )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -116,11 +117,19 @@ def make_message(
         topic=topic,
         body=body,
         tags=tags or None,
-        keys=(keys,) if isinstance(keys, str) else tuple(keys),
+        keys=_keys(keys),
         properties=properties or {},
         delay_level=delay_level,
         deliver_at_ms=deliver_ms(deliver_at),
     )
+
+
+def _keys(keys: str | Sequence[str]) -> tuple[str, ...]:
+    if isinstance(keys, str):
+        return (keys,)
+    if not isinstance(keys, Iterable):
+        raise InvalidValue(f"keys is {shown(repr(keys))}: give a text, or a list of them")
+    return tuple(keys)
 
 
 def deliver_ms(at: datetime | int | None) -> int | None:

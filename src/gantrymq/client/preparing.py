@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from gantrymq.client import outgoing as shape
+from gantrymq.client.arguments import at_least, check_queue, text
 from gantrymq.client.outgoing import Outgoing
 from gantrymq.client.selection import by_key, chosen
 from gantrymq.errors import InvalidValue, shown
@@ -19,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
+    from gantrymq.client.lane_table import LaneTable
     from gantrymq.client.lanes import Target
     from gantrymq.client.namespace import Namespace
     from gantrymq.client.selection import Selector
-    from gantrymq.client.sending import Sending
     from gantrymq.wire.sysflag import Compression
 
 TOPICS_KEPT_MAX: Final = 10_000
@@ -78,12 +81,28 @@ class Preparing:
         properties: Mapping[str, str] | None,
         delay_level: int = 0,
         deliver_at: datetime | int | None = None,
+        key: str | None = None,
     ) -> Message:
-        """Return the message that the arguments of a send are about.
+        """Return the message that the arguments of a send are about; it keeps its `key`.
 
         Raises:
             InvalidValue: one of them cannot be.
         """
+        given = self._described(message, body, tags, keys, properties, delay_level, deliver_at)
+        if not key or given.sharding_key is not None:
+            return given
+        return msgspec.structs.replace(given, sharding_key=text("key", key))
+
+    def _described(
+        self,
+        message: Message | str,
+        body: bytes | None,
+        tags: str | None,
+        keys: str | Sequence[str],
+        properties: Mapping[str, str] | None,
+        delay_level: int,
+        deliver_at: datetime | int | None,
+    ) -> Message:
         if isinstance(message, Message):
             described = (tags, keys, properties, delay_level, deliver_at)
             if body is not None or any(described):
@@ -130,14 +149,15 @@ class Preparing:
 
     async def target(
         self,
-        sending: Sending,
+        lanes: LaneTable,
         message: Message,
         queue: MessageQueue | None,
         key: str | None,
         selector: Selector | None,
         argument: object,
+        deadline: float,
     ) -> Target | None:
-        """Return the queue that the caller wants, if it wants one.
+        """Return the queue that the caller wants, if it wants one; `deadline` is the loop's time.
 
         Raises:
             InvalidValue: there is no such queue, or there are two wishes.
@@ -150,17 +170,29 @@ class Preparing:
         if sum(wish is not None for wish in (queue, key, selector)) > 1:
             raise InvalidValue("queue, key and selector exclude each other: give one of them")
         topic = self.full_name(message.topic)
-        if queue is None:
-            lane = await sending.lane(topic)
-            queues = [target.queue for target in lane.targets]
-            if selector is not None:
-                queue = chosen(selector, queues, message, argument)
-            else:
-                queue = by_key(queues, message, str(key))
-        wanted = MessageQueue(self.full_name(queue.topic), queue.broker_name, queue.queue_id)
-        if wanted.topic != topic:
-            raise InvalidValue(f"{queue} is no queue of topic {message.topic!r}")
-        return await sending.target(wanted)
+        if queue is not None:
+            wanted = self.full_queue(queue)
+            if wanted.topic != topic:
+                raise InvalidValue(f"{queue} is no queue of topic {message.topic!r}")
+            return await lanes.target(wanted, deadline)
+        if key is not None:
+            text("key", key)
+        lane = await lanes.get(topic, deadline)
+        queues = [target.queue for target in lane.targets]
+        if selector is not None:
+            found = chosen(selector, queues, message, argument)
+        else:
+            found = by_key(queues, message, str(key))
+        return lane.target(found)
+
+    def full_queue(self, queue: MessageQueue) -> MessageQueue:
+        """Return a queue by its topic's full name.
+
+        Raises:
+            InvalidValue: it is no queue.
+        """
+        check_queue(queue)
+        return MessageQueue(self.full_name(queue.topic), queue.broker_name, queue.queue_id)
 
 
 def plain_tags(tags: str) -> str:
@@ -174,25 +206,3 @@ def plain_tags(tags: str) -> str:
             f"tags is {shown(repr(tags))}: give text without the control characters 1 and 2"
         )
     return tags
-
-
-def seconds(name: str, value: float) -> float:
-    """Return an argument that is a time to wait.
-
-    Raises:
-        InvalidValue: it is none.
-    """
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 86_400:
-        raise InvalidValue(f"{name} is {shown(repr(value))}: give seconds above 0, up to a day")
-    return float(value)
-
-
-def at_least(name: str, value: int, least: int) -> int:
-    """Return an argument that is a number with a lower bound.
-
-    Raises:
-        InvalidValue: it is less, or none.
-    """
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InvalidValue(f"{name} is {shown(repr(value))}: give a number of at least {least}")
-    return value

@@ -12,19 +12,21 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final, Self
 
-from gantrymq.client.batches import batches_of
+from gantrymq.client.arguments import at_least, function, seconds
+from gantrymq.client.batches import batch_of, batches_of
 from gantrymq.client.core import ClientCore
 from gantrymq.client.faults import Faults
 from gantrymq.client.outgoing import encoded
-from gantrymq.client.preparing import Preparing, at_least, plain_tags, seconds
+from gantrymq.client.preparing import Preparing, plain_tags
 from gantrymq.client.recalling import recall
 from gantrymq.client.requests import Requests
 from gantrymq.client.sending import Sending
 from gantrymq.client.settings import ClientSettings, credentials_of, parse_name_servers
 from gantrymq.client.tracing import Tracer
 from gantrymq.client.transactions import Transactions
-from gantrymq.errors import InvalidValue
+from gantrymq.errors import InvalidValue, shown
 from gantrymq.limits import BODY_BYTES_MAX
+from gantrymq.model.message import Message
 from gantrymq.model.names import TRACE_TOPIC, check_group, check_topic
 from gantrymq.wire import properties as names
 
@@ -41,7 +43,6 @@ if TYPE_CHECKING:
     from gantrymq.client.selection import Selector
     from gantrymq.client.transactions import Check, Execute
     from gantrymq.clock import Clock
-    from gantrymq.model.message import Message
     from gantrymq.model.queue import MessageQueue
 
 logger = logging.getLogger(__name__)
@@ -99,7 +100,9 @@ class Producer:
             avoid_slow_brokers: leave brokers alone for a while that were slow or failed.
             trace: send a trace message about each send, as Apache's clients do.
             trace_topic: where to; RMQ_SYS_TRACE_TOPIC unless given.
-            check: what answers the broker's question how a transaction ended.
+            check: what answers the broker's question how a transaction ended. Brokers that do not
+                make topics by themselves ask a producer once it has sent to them, or called
+                `queues` for a topic of theirs.
             in_flight_max: sends that may be under way; the next one waits.
             vip: send to the brokers' second port.
             clock: time, for tests.
@@ -108,6 +111,8 @@ class Producer:
         Raises:
             InvalidValue: an argument cannot be.
         """
+        if settings is not None and not isinstance(settings, ClientSettings):
+            raise InvalidValue(f"settings is {shown(repr(settings))}: give ClientSettings")
         self._core = ClientCore(
             settings
             or ClientSettings(
@@ -134,6 +139,8 @@ class Producer:
         self._avoids_slow = avoid_slow_brokers
         self._trace_topic = check_topic(trace_topic) if trace_topic else TRACE_TOPIC
         self._traces = trace
+        if check is not None:
+            function("check", check)
         self._check = check
         self._tracer: Tracer | None = None
         self._now_ms = self._core.clock.now_ms
@@ -173,19 +180,15 @@ class Producer:
 
         Sends that have not ended by then fail with PeerGone; a oneway send may be lost.
         """
-        if not self._core.is_running:
-            if not self._core.is_closing:
-                await self._core.close()
-            return
-        self._core.identity.check_process()
-        self._core.refuse_more()
+        await self._core.close(self._finish)
+
+    async def _finish(self) -> None:
         left = await self._sending.in_flight.close(self._timeout_s)
         if left:
             logger.warning("closed with %d sends that had not ended", left)
         if self._tracer is not None:
             await self._tracer.close(self._core.settings.close_timeout_s)
         self._requests.close()
-        await self._core.close()
 
     async def __aenter__(self) -> Self:
         """Start, and return itself."""
@@ -204,7 +207,6 @@ class Producer:
     @property
     def client_id(self) -> str:
         """Return the id under which brokers know this producer; there once it was started."""
-        self._core.check_usable()
         return self._core.client_id
 
     @property
@@ -242,7 +244,7 @@ class Producer:
             keys: what it can be looked up by later.
             properties: the application's own, text to text.
             queue: the queue to send to.
-            key: same key, same queue: `selection.by_key`.
+            key: same key, same queue: `selection.by_key`; readers have it as `sharding_key`.
             selector: chooses the queue: `selector(queues, message, argument)`.
             argument: handed to the selector.
             delay_level: 1 to 18: a second to two hours, as the broker has them set.
@@ -258,8 +260,7 @@ class Producer:
             ClientClosed, NotStarted, UsedAfterFork: the producer cannot be used.
         """
         self._core.check_usable()
-        if timeout_s is None:
-            timeout_s = self._timeout_s
+        timeout_s = self._timeout_s if timeout_s is None else seconds("timeout_s", timeout_s)
         now_ms = self._now_ms()
         message_id = self._keys.at(now_ms)
         any_queue = queue is None and key is None and selector is None
@@ -278,15 +279,20 @@ class Producer:
             else:
                 text = f"UNIQ_KEY\x01{message_id}".encode()
             return await self._sending.quickly(topic, message_id, text, body, now_ms, timeout_s)
-        given = self._ready.message(message, body, tags, keys, properties, delay_level, deliver_at)
+        given = self._ready.message(
+            message, body, tags, keys, properties, delay_level, deliver_at, key
+        )
         if any_queue and self._is_plain and self._ready.is_plain(given):
             topic = self._ready.full_name(given.topic)
             text = self._ready.property_text(given, message_id)
             body = given.body
             return await self._sending.quickly(topic, message_id, text, body, now_ms, timeout_s)
+        deadline = self._sending.deadline(timeout_s)
         made = await self._ready.outgoing(given, message_id)
-        wanted = await self._ready.target(self._sending, given, queue, key, selector, argument)
-        return await self._send(given, made, wanted, timeout_s)
+        wanted = await self._ready.target(
+            self._sending.lanes, given, queue, key, selector, argument, deadline
+        )
+        return await self._send(given, made, wanted, deadline)
 
     async def send_oneway(
         self,
@@ -314,11 +320,15 @@ class Producer:
             ClientClosed, NotStarted, UsedAfterFork: the producer cannot be used.
         """
         self._core.check_usable()
-        given = self._ready.message(message, body, tags, keys, properties, delay_level, deliver_at)
+        deadline = self._deadline(timeout_s)
+        given = self._ready.message(
+            message, body, tags, keys, properties, delay_level, deliver_at, key
+        )
         made = await self._ready.outgoing(given, self._keys.next())
-        target = await self._ready.target(self._sending, given, queue, key, selector, argument)
-        wait_s = self._timeout_s if timeout_s is None else timeout_s
-        await self._sending.send_oneway(made, target, wait_s)
+        target = await self._ready.target(
+            self._sending.lanes, given, queue, key, selector, argument, deadline
+        )
+        await self._sending.send_oneway(made, target, deadline)
 
     async def send_batch(
         self,
@@ -338,14 +348,20 @@ class Producer:
             and as `send` does.
         """
         self._core.check_usable()
-        given = list(messages)
+        deadline = self._deadline(timeout_s)
+        given = batch_of(messages)
         parts = batches_of(given, self._keys.next, self._core.namespace, self._ready.bytes_max)
-        target = None if queue is None else await self._sending.target(queue)
-        wait_s = self._timeout_s if timeout_s is None else timeout_s
+        target: Target | None = None
+        if queue is not None:
+            target = await self._ready.target(
+                self._sending.lanes, given[0], queue, None, None, None, deadline
+            )
         results: list[SendResult] = []
+        traced_as = Message(topic=given[0].topic, body=given[0].body)  # tags and keys are many
         for part in parts:
             try:
-                results.append(await self._sending.send(part, target, wait_s))
+                results.append(await self._send(traced_as, part, target, deadline))
+                deadline = self._deadline(timeout_s)
             except Exception as error:
                 error.add_note(f"{len(results)} of {len(parts)} requests of this batch were stored")
                 raise
@@ -375,15 +391,16 @@ class Producer:
             and as `send` does, when nothing was executed.
         """
         self._core.check_usable()
+        deadline = self._deadline(timeout_s)
         self._transactions.refuse_without_check()
+        function("execute", execute)
         given = self._ready.message(message, body, tags, keys, properties)
         if given.delay_level or given.deliver_at_ms is not None:
             raise InvalidValue("a message in a transaction cannot have a delay: leave it out")
         extra = {names.TRANSACTION_PREPARED: "true", names.PRODUCER_GROUP: self._group}
         made = await self._ready.outgoing(given, self._keys.next(), extra)
-        wait_s = self._timeout_s if timeout_s is None else timeout_s
-        await self._transactions.be_known(made.topic, self._sending)
-        sent = await self._send(given, self._transactions.half(made), None, wait_s)
+        await self._sending.lanes.be_known(made.topic, deadline)
+        sent = await self._send(given, self._transactions.half(made), None, deadline)
         return await self._transactions.finish(given, sent, execute)
 
     # -- requests and replies ---------------------------------------------------------------------
@@ -405,12 +422,12 @@ class Producer:
             and as `send` does.
         """
         self._core.check_usable()
+        deadline = self._deadline(timeout_s)
         given = self._ready.message(message, body, tags, keys, properties)
-        lane = await self._sending.lane(self._ready.full_name(given.topic))
-        await self._core.heartbeats.ensure({target.broker.address for target in lane.targets})
-        with self._requests.waiting(timeout_s) as request:
+        await self._sending.lanes.be_known(self._ready.full_name(given.topic), deadline)
+        with self._requests.waiting(timeout_s, deadline) as request:
             made = await self._ready.outgoing(given, self._keys.next(), request.properties)
-            await self._send(given, made, None, timeout_s)
+            await self._send(given, made, None, deadline)
             return await request.reply()
 
     async def reply(
@@ -430,13 +447,13 @@ class Producer:
             and as `send` does.
         """
         self._core.check_usable()
+        deadline = self._deadline(timeout_s)
         given, extra, near_broker = self._requests.reply_to(request, body, tags, properties)
         made = await self._ready.outgoing(given, self._keys.next(), extra)
         made.code = self._requests.reply_code
-        lane = await self._sending.lane(made.topic)
+        lane = await self._sending.lanes.get(made.topic, deadline)
         near = (each for each in lane.targets if each.broker.name == near_broker)
-        wait_s = self._timeout_s if timeout_s is None else timeout_s
-        return await self._send(given, made, next(near, None), wait_s)
+        return await self._send(given, made, next(near, None), deadline)
 
     async def recall(self, topic: str, handle: str, *, timeout_s: float | None = None) -> str:
         """Take back a message that is to be delivered later; return its id.
@@ -450,7 +467,7 @@ class Producer:
             PeerGone, PeerLate: no answer.
         """
         self._core.check_usable()
-        wait_s = self._timeout_s if timeout_s is None else timeout_s
+        wait_s = self._timeout_s if timeout_s is None else seconds("timeout_s", timeout_s)
         return await recall(self._core, self._group, self._ready.full_name(topic), handle, wait_s)
 
     async def queues(self, topic: str) -> list[MessageQueue]:
@@ -460,12 +477,16 @@ class Producer:
             NoRoute: there are none; `cause` says why.
         """
         self._core.check_usable()
-        lane = await self._sending.lane(self._ready.full_name(topic))
+        lane = await self._sending.lanes.get(self._ready.full_name(topic), self._deadline(None))
         return [target.queue for target in lane.targets]
 
+    def _deadline(self, timeout_s: float | None) -> float:
+        wait_s = self._timeout_s if timeout_s is None else seconds("timeout_s", timeout_s)
+        return self._sending.deadline(wait_s)
+
     async def _send(
-        self, given: Message, made: Outgoing, target: Target | None, timeout_s: float
+        self, given: Message, made: Outgoing, target: Target | None, deadline: float
     ) -> SendResult:
         if self._tracer is None:
-            return await self._sending.send(made, target, timeout_s)
-        return await self._tracer.traced(given, made, target, timeout_s)
+            return await self._sending.send(made, target, deadline)
+        return await self._tracer.traced(given, made, target, deadline)

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self, Unpack
 
+from gantrymq.client.arguments import at_least, check_queue, seconds, text
 from gantrymq.client.consuming import finding
 from gantrymq.client.consuming.calls import ConsumerCalls
 from gantrymq.client.consuming.inbox import Inbox
@@ -35,7 +36,7 @@ from gantrymq.client.core import ClientCore
 from gantrymq.client.errors import InvalidValue, NoRoute, NoRouteCause
 from gantrymq.client.received import ReceivedMessage
 from gantrymq.client.settings import ClientSettings, credentials_of, parse_name_servers
-from gantrymq.model.names import check_group
+from gantrymq.model.names import check_group, check_topic
 from gantrymq.model.queue import MessageQueue
 from gantrymq.wire.codes import ResponseCode
 from gantrymq.wire.record import decode_records
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from gantrymq.client.consuming.process_queue import Held
     from gantrymq.client.consuming.start_position import Start
     from gantrymq.client.consuming.subscription import Expression
+    from gantrymq.client.settings import Timers
     from gantrymq.clock import Clock
 
 COUNT_MAX: Final = 65536
@@ -114,7 +116,7 @@ class PullConsumer:
         secret_key: str | None = None,
         security_token: str | None = None,
         clock: Clock | None = None,
-        **settings: Any,  # noqa: ANN401 - timers of `ClientSettings`
+        **settings: Unpack[Timers],
     ) -> None:
         """Prepare; `start`, or `async with`, begins.
 
@@ -138,7 +140,7 @@ class PullConsumer:
         )
         self._calls = ConsumerCalls(self._core, self._core.namespace.wrap(self.group))
         self._limits = HoldLimits(hold_messages, hold_bytes, None)
-        self._pull_batch = pull_batch
+        self._pull_batch = at_least("pull_batch", pull_batch, 1, COUNT_MAX)
         self._readers: dict[MessageQueue, tuple[ProcessQueue, asyncio.Task[None]]] = {}
         self._expressions: dict[MessageQueue, Expression] = {}
         self._source = _Source()
@@ -157,13 +159,14 @@ class PullConsumer:
 
     async def close(self) -> None:
         """Close all connections; offsets are committed by `commit` alone. Again: nothing."""
-        if self._is_closed:
-            return
+        await self._core.close(self._finish)
+        self._is_closed = True
+
+    async def _finish(self) -> None:
         self._is_closed = True
         for queue in list(self._readers):
             self._drop(queue)
         self._source.inbox.wake_all()
-        await self._core.close()
 
     async def __aenter__(self) -> Self:
         """Start."""
@@ -188,7 +191,7 @@ class PullConsumer:
             NoRoute: the topic is not known, or none of its queues may be read.
         """
         self._core.check_usable()
-        full = self._core.namespace.wrap(topic)
+        full = self._full_name(topic)
         route = await self._core.routes.get(full)
         if not route.read_queues:
             raise NoRoute(full, NoRouteCause.NOT_READABLE, "no broker lets it be read")
@@ -220,14 +223,17 @@ class PullConsumer:
         if queue is None and offset is None:
             for one, (mine, _task) in list(self._readers.items()):
                 await self._calls.commit(one, mine.commit_offset)
-        elif queue is None or offset is None or offset < 0:
+        elif queue is None or offset is None or at_least("offset", offset, -1) < 0:
             raise InvalidValue(f"commit of {offset} in {queue}: give a queue and an offset from 0")
         else:
             await self._calls.commit(self._checked(queue), offset)
 
+    def _full_name(self, topic: str) -> str:
+        return check_topic(self._core.namespace.wrap(check_topic(topic)))
+
     def _checked(self, queue: MessageQueue) -> MessageQueue:
         self._core.check_usable()
-        full = self._core.namespace.wrap(queue.topic)
+        full = self._core.namespace.wrap(check_queue(queue).topic)
         if full == queue.topic:
             return queue
         return MessageQueue(full, queue.broker_name, queue.queue_id)
@@ -254,10 +260,10 @@ class PullConsumer:
                 the same call may.
         """
         asked = self._checked(queue)
-        if not 1 <= count <= COUNT_MAX or not 0 <= wait_s <= WAIT_S_MAX:
-            raise InvalidValue(
-                f"{count} messages within {wait_s} s: give 1 to {COUNT_MAX}, and up to an hour"
-            )
+        at_least("offset", offset, -(2**63), 2**63 - 1)
+        at_least("count", count, 1, COUNT_MAX)
+        if seconds("wait_s", wait_s, least=0) > WAIT_S_MAX:
+            raise InvalidValue(f"wait_s is {wait_s!r}: give up to an hour")
         subscribed = self._subscribed(asked, expression)
         requests = PullRequests(
             self._calls.group,
@@ -298,12 +304,13 @@ class PullConsumer:
             ResponseError: the broker has no message there.
         """
         self._core.check_usable()
-        return await finding.view(self._core, offset_id)
+        return await finding.view(self._core, text("offset_id", offset_id))
 
     async def find(self, topic: str, message_id: str) -> ReceivedMessage | None:
         """Return the message with the id that its producer gave it; None if there is none."""
         self._core.check_usable()
-        full = self._core.namespace.wrap(topic)
+        full = self._full_name(topic)
+        text("message_id", message_id)
         found = await finding.query(self._core, full, message_id, unique=True)
         return found[0] if found else None
 
@@ -317,12 +324,11 @@ class PullConsumer:
     ) -> list[ReceivedMessage]:
         """Return messages with a key that were stored between two times, the oldest first."""
         self._core.check_usable()
-        if not 1 <= count <= COUNT_MAX:
-            raise InvalidValue(f"{count} messages: give a number from 1 to {COUNT_MAX}")
+        at_least("count", count, 1, COUNT_MAX)
         return await finding.query(
             self._core,
-            self._core.namespace.wrap(topic),
-            key,
+            self._full_name(topic),
+            text("key", key),
             begin_ms=milliseconds(begin),
             end_ms=milliseconds(end),
             count=count,
@@ -354,7 +360,7 @@ class PullConsumer:
             InvalidValue: the queue is not assigned, or the offset is negative.
         """
         checked = self._checked(queue)
-        if checked not in self._readers or offset < 0:
+        if checked not in self._readers or at_least("offset", offset, -1) < 0:
             raise InvalidValue(f"{queue} at {offset}: assign the queue, and give an offset from 0")
         self._read(checked, offset)
 

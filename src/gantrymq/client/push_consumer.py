@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import functools
 import logging
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
+from gantrymq.client.arguments import folder
 from gantrymq.client.consuming.assembly import (
     make_delivery,
     make_member,
@@ -55,6 +55,7 @@ from gantrymq.wire.bodies.heartbeat import ConsumerData
 
 if TYPE_CHECKING:
     import ssl as tls
+    from pathlib import Path
     from types import TracebackType
 
     from gantrymq.client.consuming.handling import Run
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from gantrymq.client.consuming.process_queue import Held
     from gantrymq.client.consuming.start_position import Start
     from gantrymq.client.consuming.subscription import Expression
+    from gantrymq.client.settings import Timers
     from gantrymq.clock import Clock
     from gantrymq.model.queue import MessageQueue
 
@@ -104,7 +106,7 @@ class PushConsumer:
         secret_key: str | None = None,
         security_token: str | None = None,
         clock: Clock | None = None,
-        **settings: Any,  # noqa: ANN401 - timers of `ClientSettings`
+        **settings: Unpack[Timers],
     ) -> None:
         """Prepare; `start`, or `async with`, begins.
 
@@ -161,7 +163,7 @@ class PushConsumer:
             pop=pop,
             pop_invisible_s=pop_invisible_s,
             close_timeout_s=close_timeout_s,
-            offsets_directory=None if offsets_directory is None else Path(offsets_directory),
+            offsets_directory=folder("offsets_directory", offsets_directory),
         )
         self.group = check_group(group)
         keys = credentials_of(access_key, secret_key, security_token)
@@ -196,6 +198,7 @@ class PushConsumer:
         Raises:
             InvalidValue: the topic, the expression or the handler cannot be.
         """
+        check_topic(topic)
         if handler is not None:
             check_handler(handler)
         others = [one for one in self._subscriptions.user_topics if one.name != topic]
@@ -214,7 +217,7 @@ class PushConsumer:
             self._start_workers()
             self._member.resubscribed(full)
             self._core.routes.watch(full, self._soon)
-            self._core.heartbeats.soon()
+            self._core.heartbeats.changed()
             self._soon()
 
     def unsubscribe(self, topic: str) -> None:
@@ -222,7 +225,7 @@ class PushConsumer:
         full = self._core.namespace.wrap(topic)
         if self._subscriptions.remove(full) is not None and self._rebalancing is not None:
             self._core.routes.unwatch(full, self._soon)
-            self._core.heartbeats.soon()
+            self._core.heartbeats.changed()
             self._rebalancing.soon()
 
     def pause(self, topic: str | None = None) -> None:
@@ -337,21 +340,25 @@ class PushConsumer:
         return bool(topics) and all(one.iterates for one in topics)
 
     async def close(self) -> None:
-        """Let handlers end, commit offsets, leave the group. Again: nothing."""
-        if self._is_closed:
-            return
+        """Let handlers end, commit offsets, leave the group. Again: nothing.
+
+        A handler may call it; its own message then comes again.
+        """
+        await self._core.close(self._finish)
+        self._is_closed = True
+
+    async def _finish(self) -> None:
         self._is_closed = True
         if self._loop_over is not None:
             self._loop_over.give_up()
         if self._rebalancing is not None:
             self._rebalancing.stop()
-        if self._member is not None and self._core.is_running:
+        if self._member is not None:
             await self._member.close(self.options.close_timeout_s)
         if self._delivery is not None:
             self._delivery.inbox.wake_all()
         if self._tracer is not None:
             await self._tracer.close(self._core.settings.close_timeout_s)
-        await self._core.close()
         if self._threads is not None:
             self._threads.close()
 
@@ -410,7 +417,7 @@ class PushConsumer:
 
     @property
     def client_id(self) -> str:
-        """Return the id of this member; known once it was started."""
+        """Return the id of this member; there once it was started."""
         return self._core.client_id
 
     @property

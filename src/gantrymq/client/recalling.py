@@ -5,6 +5,7 @@ The handle is base64 of `v1 topic broker time key`; the broker's name in it says
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from gantrymq.client.errors import NoRoute, NoRouteCause
 from gantrymq.errors import InvalidValue, shown
 from gantrymq.wire.codes import RequestCode
 from gantrymq.wire.headers.send import RecallMessageRequest, RecallMessageResponse
+from gantrymq.wire.peer import PeerLate
 
 if TYPE_CHECKING:
     from gantrymq.client.core import ClientCore
@@ -27,7 +29,7 @@ def broker_of(handle: str) -> str:
     try:
         padded = handle + "=" * (-len(handle) % 4)
         words = base64.urlsafe_b64decode(padded.encode("ascii")).decode().split(" ")
-    except (ValueError, binascii.Error, AttributeError):
+    except (ValueError, binascii.Error, TypeError, AttributeError):
         words = []
     if len(words) != 5 or words[0] != "v1":
         raise InvalidValue(
@@ -46,7 +48,11 @@ async def recall(core: ClientCore, group: str, topic: str, handle: str, timeout_
         ResponseError, PeerGone, PeerLate: the broker did not do it, or did not say so.
     """
     broker_name = broker_of(handle)
-    route = await core.routes.get(topic)
+    try:
+        async with asyncio.timeout(timeout_s):
+            route = await core.routes.get(topic)
+    except TimeoutError:
+        raise PeerLate(f"the route of {topic} was not to be had within {timeout_s:g} s") from None
     address = route.address(broker_name)
     if address is None:
         raise NoRoute(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gantrymq.client.errors import ClientClosed, TooManyInFlight
 from gantrymq.client.received import ReceivedMessage
-from gantrymq.errors import GantryError, InvalidValue
+from gantrymq.errors import GantryError, InvalidValue, shown
 from gantrymq.model.message import Message
 from gantrymq.model.names import reply_topic
 from gantrymq.wire import properties as names
@@ -43,15 +43,19 @@ _NOWHERE: Final = bytes(8)
 class Request:
     """One request that waits for its reply."""
 
-    __slots__ = ("_deadline", "_future", "_loop", "_timeout_s", "properties")
+    __slots__ = ("_deadline", "_future", "_timeout_s", "properties")
 
     def __init__(
-        self, correlation_id: str, client_id: str, timeout_s: float, future: asyncio.Future[Reply]
+        self,
+        correlation_id: str,
+        client_id: str,
+        timeout_s: float,
+        deadline: float,
+        future: asyncio.Future[Reply],
     ) -> None:
-        self._loop = future.get_loop()
         self._future = future
         self._timeout_s = timeout_s
-        self._deadline = self._loop.time() + timeout_s
+        self._deadline = deadline
         self.properties = {
             names.CORRELATION_ID: correlation_id,
             names.REPLY_TO_CLIENT: client_id,
@@ -99,22 +103,21 @@ class Requests:
         core.incoming.on(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, self._on_reply)
 
     @contextmanager
-    def waiting(self, timeout_s: float) -> Iterator[Request]:
+    def waiting(self, timeout_s: float, deadline: float) -> Iterator[Request]:
         """Wait for the reply to a request that is about to be sent, until the block ends.
 
+        `deadline` is the loop's time at which `timeout_s` is over.
+
         Raises:
-            InvalidValue: the timeout is none.
             TooManyInFlight: too many others wait.
         """
-        if not timeout_s > 0:
-            raise InvalidValue(f"timeout_s is {timeout_s!r}: give seconds above 0")
         if len(self._waiting) >= REQUESTS_MAX:
             raise TooManyInFlight(f"{REQUESTS_MAX} requests wait for their reply already")
         correlation_id = str(uuid.uuid4())
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._waiting[correlation_id] = future
         try:
-            yield Request(correlation_id, self._core.client_id, timeout_s, future)
+            yield Request(correlation_id, self._core.client_id, timeout_s, deadline, future)
         finally:
             self._waiting.pop(correlation_id, None)
             future.cancel()
@@ -147,6 +150,10 @@ class Requests:
         Raises:
             InvalidValue: it is no request, or its broker does not do replies.
         """
+        if not isinstance(request, ReceivedMessage):
+            raise InvalidValue(
+                f"request is {shown(repr(request))}: give the message that is to be answered"
+            )
         correlation_id, client_id = request.correlation_id, request.reply_to
         cluster = request.properties.get(names.CLUSTER)
         if not (correlation_id and client_id and cluster):

@@ -16,12 +16,15 @@ from typing import TYPE_CHECKING, Final
 from gantrymq.client.errors import NoRoute, NoRouteCause
 from gantrymq.client.name_servers import NoNameServer
 from gantrymq.client.route import Route
-from gantrymq.errors import ContentError, GantryError
+from gantrymq.errors import ContentError, GantryError, InvalidValue
+from gantrymq.limits import QUEUES_MAX
 from gantrymq.model.names import TEMPLATE_TOPIC
+from gantrymq.transport.addresses import split_address
 from gantrymq.wire.bodies.route import TOPIC_ROUTE
 from gantrymq.wire.codes import RequestCode, ResponseCode
 from gantrymq.wire.command import Command
 from gantrymq.wire.headers.namesrv import GetRouteInfoRequest
+from gantrymq.wire.peer import PeerGone
 from gantrymq.wire.response_errors import error_for
 
 if TYPE_CHECKING:
@@ -77,8 +80,15 @@ class Routes:
         found = self._known.get(topic)
         if found is not None and not refresh and (template or not found.is_template):
             return found
-        # One caller that gives up must not take the answer from the others.
-        return await asyncio.shield(self._start_asking(topic, template=template))
+        asking = self._start_asking(topic, template=template)
+        try:
+            # One caller that gives up must not take the answer from the others.
+            return await asyncio.shield(asking)
+        except asyncio.CancelledError:
+            caller = asyncio.current_task()
+            if asking.cancelled() and caller is not None and not caller.cancelling():
+                raise PeerGone(f"the route of {topic} is not asked for any more") from None
+            raise
 
     def _start_asking(self, topic: str, *, template: bool) -> asyncio.Task[Route]:
         """Ask about a topic, unless somebody does already."""
@@ -146,7 +156,10 @@ class Routes:
         raise NoRoute(topic, NoRouteCause.UNKNOWN_TOPIC, self._unknown(template=template))
 
     def _unknown(self, *, template: bool) -> str:
-        told = f"the name server {self._name_servers.current} does not know it"
+        listed = self._name_servers.listed
+        told = f"none of the name servers {listed} knows it"
+        if "," not in listed:
+            told = f"the name server {listed} does not know it"
         if template:
             return (
                 f"{told}, nor a broker that makes topics by itself: create the topic, set"
@@ -158,20 +171,31 @@ class Routes:
         """Return what a name server says about `asked`; None if it does not know it."""
         fields = GetRouteInfoRequest(topic=asked, accept_standard_json_only=True).encode()
         request = Command.request(RequestCode.GET_ROUTEINFO_BY_TOPIC, 0, fields)
+        found: list[TopicRoute] = []
+
+        def takes(reply: Command) -> bool:
+            if reply.code != ResponseCode.SUCCESS:
+                return False
+            try:
+                found.append(_read(reply.body))
+            except ContentError as error:
+                logger.warning("a name server answered something else than a route: %s", error)
+                return False
+            return True
+
         try:
-            reply = await self._name_servers.ask(request)
+            reply = await self._name_servers.ask(request, takes=takes)
         except NoNameServer as error:
             raise NoRoute(topic, NoRouteCause.NO_NAME_SERVER, str(error)) from None
+        if found:
+            return found[0]
         if reply.code == ResponseCode.TOPIC_NOT_EXIST:
             return None
-        if reply.code != ResponseCode.SUCCESS:
-            problem = f"{self._name_servers.current}: {error_for(reply.code, reply.remark)}"
-            raise NoRoute(topic, NoRouteCause.REFUSED, problem)
-        try:
-            return TOPIC_ROUTE.decode(reply.body)
-        except ContentError as error:
-            problem = f"{self._name_servers.current} answered something else: {error}"
-            raise NoRoute(topic, NoRouteCause.REFUSED, problem) from None
+        if reply.code == ResponseCode.SUCCESS:
+            problem = "the answer is no route"
+        else:
+            problem = str(error_for(reply.code, reply.remark))
+        raise NoRoute(topic, NoRouteCause.REFUSED, f"{self._name_servers.listed}: {problem}")
 
     def _note(self, route: Route) -> Route:
         """Keep a route, and tell those who watch if it is another than before."""
@@ -190,3 +214,22 @@ class Routes:
         if self.on_change is not None:
             self.on_change()
         return route
+
+
+def _read(body: bytes) -> TopicRoute:
+    """Return the route that a name server answered with.
+
+    Raises:
+        ContentError: it is none, or has more queues than there can be.
+    """
+    data = TOPIC_ROUTE.decode(body)
+    for told in data.queues:
+        if max(told.read_queues, told.write_queues) > QUEUES_MAX:
+            raise ContentError("body.queueDatas", f"{told} has more than {QUEUES_MAX} queues")
+    for broker in data.brokers:
+        for address in broker.addresses.values():
+            try:
+                split_address(address)
+            except InvalidValue as error:
+                raise ContentError("body.brokerDatas", str(error)) from None
+    return data

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from gantrymq.client.arguments import function
 from gantrymq.errors import InvalidValue, shown
 from gantrymq.wire.tags import tag_hash
 
@@ -46,6 +47,7 @@ def chosen(
     Raises:
         InvalidValue: it is none of those that it was given.
     """
+    function("selector", selector)
     found = selector(queues, message, argument)
     if found not in queues:
         raise InvalidValue(

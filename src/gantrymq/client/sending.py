@@ -20,27 +20,24 @@ from typing import TYPE_CHECKING, Final
 
 from gantrymq.client.errors import ClientError
 from gantrymq.client.in_flight import InFlight
-from gantrymq.client.lanes import FrameKind, Lane
+from gantrymq.client.lane_table import LaneTable
 from gantrymq.client.outgoing import Outgoing
 from gantrymq.client.results import SendResult, SendStatus
 from gantrymq.errors import GantryError, InvalidValue
 from gantrymq.model.queue import MessageQueue, QueueId
 from gantrymq.wire.headers.send import SendMessageResponse
 from gantrymq.wire.peer import PeerGone, PeerLate
-from gantrymq.wire.response_errors import error_for
+from gantrymq.wire.response_errors import ResponseError, error_for
 from gantrymq.wire.send_frame import SendAnswer
 
 if TYPE_CHECKING:
     from gantrymq.client.core import ClientCore
     from gantrymq.client.faults import Faults
     from gantrymq.client.lanes import Target
-    from gantrymq.transport.client_connection import ClientConnection
     from gantrymq.wire.command import Command
 
 PAUSE_S: Final = 0.1
 """Before a second try at the same broker; doubled before a third."""
-LANES_MAX: Final = 10_000
-"""Topics that a producer keeps frames for."""
 _OK: Final = SendStatus.SEND_OK
 _STORED: Final = frozenset(int(status) for status in SendStatus)
 
@@ -60,8 +57,8 @@ class Sending:
     ) -> None:
         self._core = core
         self._routes = core.routes
-        self._kind = FrameKind(group, core.settings)
-        self._lanes: dict[str, Lane] = {}
+        self.lanes = LaneTable(core, group, faults)
+        self._lanes = self.lanes.by_topic
         self._tries = 1 + retries
         self._retry_not_stored = retry_not_stored
         self._faults = faults
@@ -70,47 +67,11 @@ class Sending:
         self.in_flight = InFlight(in_flight_max)
         self._now = asyncio.get_running_loop().time
 
-    def known_lane(self, topic: str) -> Lane | None:
-        """Return the lane of a topic, by its full name, if it is there and up to date."""
-        lane = self._lanes.get(topic)
-        if lane is not None and lane.version == self._core.routes.version:
-            return lane
-        return None
+    def deadline(self, timeout_s: float) -> float:
+        """Return when a send that begins now is to have ended, on the loop's clock."""
+        return self._now() + timeout_s
 
-    async def lane(self, topic: str) -> Lane:
-        """Return the lane of a topic, by its full name.
-
-        Raises:
-            NoRoute: there is nobody to send to.
-        """
-        routes = self._core.routes
-        route = await routes.get(topic, template=True)
-        lane = self._lanes.get(topic)
-        if lane is None or lane.route is not route:
-            if not route.write_queues:
-                route = await routes.get(topic, template=True, refresh=True)
-            lane = Lane(route, routes.version, self._kind, self._faults)
-            if len(self._lanes) >= LANES_MAX:
-                self._lanes.clear()
-            self._lanes[topic] = lane
-        lane.version = routes.version
-        return lane
-
-    async def target(self, queue: MessageQueue) -> Target:
-        """Return the target of one queue.
-
-        Raises:
-            NoRoute: there is nobody to send to.
-            InvalidValue: the topic has no such queue to write to.
-        """
-        found = (self.known_lane(queue.topic) or await self.lane(queue.topic)).target(queue)
-        if found is None:
-            lane = await self.lane(queue.topic)
-            known = ", ".join(str(target.queue) for target in lane.targets[:8])
-            raise InvalidValue(f"{queue} is no queue to send to: there are {known}")
-        return found
-
-    async def send(self, outgoing: Outgoing, target: Target | None, timeout_s: float) -> SendResult:
+    async def send(self, outgoing: Outgoing, target: Target | None, deadline: float) -> SendResult:
         """Send a message and return what the broker says; with `target` to that queue only.
 
         Raises:
@@ -119,14 +80,13 @@ class Sending:
             PeerGone, PeerLate: it may have been stored.
             TooManyInFlight: too many others are under way.
         """
-        now = self._now()
         in_flight = self.in_flight
         if in_flight.free > 0:
             in_flight.free -= 1
         else:
-            await in_flight.enter(timeout_s)
+            await in_flight.enter(max(deadline - self._now(), 0.0))
         try:
-            return await self._patiently(outgoing, target, now + timeout_s)
+            return await self._patiently(outgoing, target, deadline)
         finally:
             in_flight.leave()
 
@@ -146,13 +106,16 @@ class Sending:
             and as `send` does.
         """
         in_flight, lane = self.in_flight, self._lanes.get(topic)
+        now = self._now()
         if lane is None or lane.version != self._routes.version or in_flight.free <= 0:
-            return await self.send(Outgoing(topic, message_id, properties, body), None, timeout_s)
+            made = Outgoing(topic, message_id, properties, body)
+            return await self.send(made, None, now + timeout_s)
         target = lane.next()
         connection = target.broker.connection
         if connection is None or not connection.is_ready:
-            return await self.send(Outgoing(topic, message_id, properties, body), None, timeout_s)
-        opaque, now = connection.sends.next_send_opaque(), self._now()
+            made = Outgoing(topic, message_id, properties, body)
+            return await self.send(made, None, now + timeout_s)
+        opaque = connection.sends.next_send_opaque()
         if now_ms != self._born_ms:
             self._born_ms, self._born = now_ms, b"%d" % now_ms
         frame = target.plain.build(opaque, self._born, properties, body)
@@ -179,22 +142,20 @@ class Sending:
         finally:
             in_flight.leave()
 
-    async def send_oneway(
-        self, outgoing: Outgoing, target: Target | None, timeout_s: float
-    ) -> None:
+    async def send_oneway(self, outgoing: Outgoing, target: Target | None, deadline: float) -> None:
         """Send a message that gets no answer; return when it is on its way.
 
         Raises:
             NoRoute, PeerGone, PeerLate: there is nobody to send to.
         """
         chosen = target
+        if chosen is None:
+            chosen = (await self.lanes.get(outgoing.topic, deadline)).next()
         try:
-            async with asyncio.timeout(timeout_s):
-                if chosen is None:
-                    chosen = (await self._lane_of(outgoing.topic)).next()
-                connection = await self._connection(chosen)
+            async with asyncio.timeout_at(deadline):
+                connection = await self.lanes.connection(chosen)
         except TimeoutError:
-            raise PeerLate(f"nobody took the message within {timeout_s:g} s") from None
+            raise PeerLate(f"{chosen.broker.address} took no message in time") from None
         frame_of = chosen.frames(outgoing.code, outgoing.sys_flag, outgoing.flag)
         opaque = connection.sends.next_send_opaque()
         connection.post(
@@ -225,20 +186,6 @@ class Sending:
         not_ok = ClientError(f"stored, but {result.status.name}")
         return await self._patiently(outgoing, None, deadline, (target, not_ok), result)
 
-    async def _lane_of(self, topic: str) -> Lane:
-        return self.known_lane(topic) or await self.lane(topic)
-
-    async def _connection(self, target: Target) -> ClientConnection:
-        """Return an open connection to a target that may be written to."""
-        broker = target.broker
-        connection = broker.connection
-        if connection is None or not connection.is_open:
-            connection = await self._core.connections.connection(broker.address)
-            broker.connection = connection
-        if connection.is_congested:
-            await connection.writable()
-        return connection
-
     async def _patiently(
         self,
         outgoing: Outgoing,
@@ -260,11 +207,16 @@ class Sending:
             last, error = failed
             made = 1
             self._note_failure(last, error, problems)
-        while made < tries and (error is None or error.retriable or stored is not None):
+        while made < tries and (
+            error is None
+            or stored is not None
+            or (last is not None and await self._is_gone(last, error, deadline))
+            or error.retriable
+        ):
             chosen = target
             if chosen is None:
                 avoid = last.broker.name if last is not None else None
-                chosen = (await self._lane_of(outgoing.topic)).next(avoid)
+                chosen = (await self.lanes.get(outgoing.topic, deadline)).next(avoid)
             if last is not None and chosen.broker.name == last.broker.name:
                 await asyncio.sleep(min(PAUSE_S * 2 ** (made - 1), deadline - self._now()))
             if deadline - self._now() <= 0:
@@ -285,6 +237,24 @@ class Sending:
             raise PeerLate("there was no time left to send the message: raise timeout_s")
         error.add_note(f"tried {made} of {tries} times: {'; '.join(problems)}")
         raise error
+
+    async def _is_gone(self, target: Target, error: GantryError, deadline: float) -> bool:
+        """Tell whether a queue was refused that the broker does not have any more.
+
+        An operator has taken queues away. The broker knows it first, and the route here may be
+        half a minute old: it is asked for once more, after a moment in which the name server
+        hears of it too.
+        """
+        if not (isinstance(error, ResponseError) and "queueId" in error.remark):
+            return False
+        topic = target.queue.topic
+        try:
+            async with asyncio.timeout_at(deadline):
+                await asyncio.sleep(PAUSE_S)
+                await self._core.routes.get(topic, template=True, refresh=True)
+        except (TimeoutError, GantryError):
+            return False
+        return True
 
     def _note_failure(self, target: Target, error: GantryError, problems: list[str]) -> None:
         problems.append(f"{target.broker.name} at {target.broker.address}: {error}")
@@ -312,7 +282,7 @@ class Sending:
         deadline = self._now() + timeout_s
         try:
             async with asyncio.timeout(timeout_s):
-                connection = await self._connection(target)
+                connection = await self.lanes.connection(target)
         except TimeoutError:
             raise PeerLate(
                 f"{target.broker.address}: no connection to write to within {timeout_s:g} s"

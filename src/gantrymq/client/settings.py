@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import ssl as tls
 from dataclasses import dataclass, field, fields
-from typing import Final
+from typing import Final, TypedDict
 
+from gantrymq.client.arguments import seconds, text
 from gantrymq.errors import InvalidValue, shown
 from gantrymq.model.names import check_topic
 from gantrymq.transport.addresses import split_address
 
 NAME_SERVERS_MAX: Final = 64
-_SECONDS_MAX: Final = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +27,24 @@ class Credentials:
 
     def __post_init__(self) -> None:
         """Refuse what would be refused by every server."""
+        for known in fields(self):
+            if (value := getattr(self, known.name)) is not None:
+                text(known.name, value)
         if not self.access_key or not self.secret_key:
             raise InvalidValue(
                 "credentials need both: give access_key and secret_key, or neither of them"
             )
+
+
+class Timers(TypedDict, total=False):
+    """Settings that consumers take by name, in seconds; `ClientSettings` says what they are."""
+
+    route_s: float
+    heartbeat_s: float
+    persist_s: float
+    rebalance_s: float
+    request_timeout_s: float
+    connect_timeout_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,10 +83,16 @@ class ClientSettings:
             split_address(address)
         if self.namespace:
             check_topic(self.namespace)
+            if "%" in self.namespace:
+                raise InvalidValue(
+                    f"namespace is {self.namespace!r}: % stands between a namespace and a name, so"
+                    " it cannot be in one"
+                )
+        if self.instance is not None:
+            text("instance", self.instance)
         for known in fields(self):
-            value = getattr(self, known.name)
-            if known.name.endswith("_s") and not 0 < value <= _SECONDS_MAX:
-                raise InvalidValue(f"{known.name} is {value!r}: give seconds above 0, up to a day")
+            if known.name.endswith("_s"):
+                seconds(known.name, getattr(self, known.name))
         if self.ssl is not None and not isinstance(self.ssl, tls.SSLContext):
             raise InvalidValue(
                 f"ssl is {shown(repr(self.ssl))}: give an ssl.SSLContext, for example"
@@ -80,20 +100,20 @@ class ClientSettings:
             )
 
 
-def parse_name_servers(text: str) -> tuple[str, ...]:
+def parse_name_servers(given: str) -> tuple[str, ...]:
     """Read `host:port;host:port`; commas will do as well. An address that is repeated counts once.
 
     Raises:
         InvalidValue: an address is none, there is none, or it is a URL.
     """
-    if not isinstance(text, str):
-        raise InvalidValue(f'namesrv is {shown(repr(text))}: give text such as "127.0.0.1:9876"')
-    if "://" in text:
+    if not isinstance(given, str):
+        raise InvalidValue(f'namesrv is {shown(repr(given))}: give text such as "127.0.0.1:9876"')
+    if "://" in given:
         raise InvalidValue(
-            f"namesrv is {shown(text)!r}: addresses are not fetched from a URL; give the name"
+            f"namesrv is {shown(given)!r}: addresses are not fetched from a URL; give the name"
             ' servers themselves, for example "10.0.0.1:9876;10.0.0.2:9876"'
         )
-    parts = [part.strip() for part in text.replace(",", ";").split(";")]
+    parts = [part.strip() for part in given.replace(",", ";").split(";")]
     found = tuple(dict.fromkeys(part for part in parts if part))
     if not found:
         raise InvalidValue('namesrv is empty: give "host:port", or several with ; between them')
@@ -112,4 +132,8 @@ def credentials_of(
     """
     if access_key is None and secret_key is None and security_token is None:
         return None
-    return Credentials(access_key or "", secret_key or "", security_token)
+    return Credentials(
+        "" if access_key is None else access_key,
+        "" if secret_key is None else secret_key,
+        security_token,
+    )

@@ -134,7 +134,9 @@ class TraceQueue:
         body = "".join(record.text for record in records).encode(errors="replace")
         try:
             await self._sending.send(
-                Outgoing(self._topic, message_id, properties, body), None, SEND_TIMEOUT_S
+                Outgoing(self._topic, message_id, properties, body),
+                None,
+                self._sending.deadline(SEND_TIMEOUT_S),
             )
         except GantryError as error:
             self.dropped += len(records)
@@ -160,7 +162,7 @@ class Tracer:
         await self._queue.close(timeout_s)
 
     async def traced(
-        self, message: Message, outgoing: Outgoing, target: Target | None, timeout_s: float
+        self, message: Message, outgoing: Outgoing, target: Target | None, deadline: float
     ) -> SendResult:
         """Send a message, and note what became of it.
 
@@ -170,7 +172,7 @@ class Tracer:
         begun_ms, begun = self._core.clock.now_ms(), self._core.clock.monotonic()
         result: SendResult | None = None
         try:
-            result = await self._sending.send(outgoing, target, timeout_s)
+            result = await self._sending.send(outgoing, target, deadline)
         finally:
             if result is None or result.trace_on:
                 cost_ms = int((self._core.clock.monotonic() - begun) * 1000)

@@ -9,7 +9,9 @@
     END_TRANSACTION ───────────────────────────────▶
 
 The broker asks any member of the producer group, which may be another process than the one that
-sent the message: `check` must know from the message alone how the transaction ended.
+sent the message: `check` must know from the message alone how the transaction ended. It asks those
+that it has heartbeats of: of a producer that has sent to it or asked for `queues` of a topic there,
+and, where brokers make topics by themselves, of any that has a `check`.
 """
 
 from __future__ import annotations
@@ -19,11 +21,13 @@ import inspect
 import logging
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
+from gantrymq.client.errors import NoRoute, NoRouteCause
 from gantrymq.client.received import ReceivedMessage
 from gantrymq.client.results import TransactionResult, TransactionState
 from gantrymq.errors import GantryError, InvalidValue, shown
 from gantrymq.limits import ERROR_TEXT_CHARACTERS_MAX
 from gantrymq.model.message import OffsetId
+from gantrymq.model.names import TEMPLATE_TOPIC
 from gantrymq.wire import properties as names
 from gantrymq.wire.codes import RequestCode
 from gantrymq.wire.headers.transaction import CheckTransactionStateRequest, EndTransactionRequest
@@ -36,7 +40,6 @@ if TYPE_CHECKING:
     from gantrymq.client.core import ClientCore
     from gantrymq.client.outgoing import Outgoing
     from gantrymq.client.results import SendResult
-    from gantrymq.client.sending import Sending
     from gantrymq.client.tracing import Tracer
     from gantrymq.model.message import Message
     from gantrymq.wire.command import Command
@@ -99,6 +102,24 @@ class Transactions:
         self.checks_dropped = 0
         """Questions that were not answered because too many waited."""
         core.incoming.on(RequestCode.CHECK_TRANSACTION_STATE, self._on_check)
+        if check is not None:
+            core.spawn(self._meet_brokers(), "brokers that may ask")
+
+    async def _meet_brokers(self) -> None:
+        """Find the brokers that make topics by themselves, so that heartbeats go to them.
+
+        A producer that was started again may have questions to answer before it sends anything.
+        """
+        routes, wait_s = self._core.routes, self._core.settings.route_s
+        while True:
+            try:
+                await routes.get(TEMPLATE_TOPIC)
+            except NoRoute as error:
+                if error.cause is NoRouteCause.UNKNOWN_TOPIC:
+                    return  # there are none: those of its topics know it with its first send
+            else:
+                return
+            await asyncio.sleep(wait_s)
 
     def refuse_without_check(self) -> None:
         """Refuse to begin a transaction that nobody could be asked about.
@@ -111,15 +132,6 @@ class Transactions:
                 "the producer has no check= function: a broker that hears nothing of a"
                 " transaction asks how it ended, so give Producer(check=...)"
             )
-
-    async def be_known(self, topic: str, sending: Sending) -> None:
-        """Make sure that the brokers of a topic know whom to ask.
-
-        Raises:
-            NoRoute: there are none.
-        """
-        lane = await sending.lane(topic)
-        await self._core.heartbeats.ensure({target.broker.address for target in lane.targets})
 
     @staticmethod
     def half(outgoing: Outgoing) -> Outgoing:

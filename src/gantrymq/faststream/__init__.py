@@ -17,15 +17,20 @@
 - Headers, content type and correlation id travel in message properties.
 - `broker.request` and handlers that return something to it use RocketMQ's request-reply.
 
-FastStream has no public way to add a broker: this uses its internals, as they are in 0.7, and the
-extra `gantrymq[faststream]` asks for that. Not there: batches, `get_one` and iteration over a
-subscriber, routers of its own, the in-memory test broker (use `gantrymq.testing`).
+FastStream has no public way to add a broker: this uses its internals, as they are in 0.7. The extra
+`gantrymq[faststream]` asks for that release, and another one is refused (`release`). Not there:
+batches, `get_one` and iteration over a subscriber, routers of its own, the in-memory test broker
+(use `gantrymq.testing`).
 """
 
-from gantrymq.faststream.broker import GantryBroker
-from gantrymq.faststream.message import GantryMessage
-from gantrymq.faststream.publishing import GantryPublisher, GantryResponse
-from gantrymq.faststream.subscribing import GantrySubscriber
+from gantrymq.faststream.release import check_release, installed_release
+
+check_release(installed_release())  # before the imports below meet internals that they do not know
+
+from gantrymq.faststream.broker import GantryBroker  # noqa: E402
+from gantrymq.faststream.message import GantryMessage  # noqa: E402
+from gantrymq.faststream.publishing import GantryPublisher, GantryResponse  # noqa: E402
+from gantrymq.faststream.subscribing import GantrySubscriber  # noqa: E402
 
 __all__ = [
     "GantryBroker",

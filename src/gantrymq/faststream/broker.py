@@ -6,9 +6,9 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from fast_depends import dependency_provider
+from faststream import ContextRepo
 from faststream._internal.broker import BrokerUsecase
 from faststream._internal.constants import EMPTY
-from faststream._internal.context.repository import ContextRepo
 from faststream._internal.di import FastDependsConfig
 from faststream._internal.endpoint.subscriber.call_item import CallsCollection
 from faststream._internal.logger import DefaultLoggerStorage, make_logger_state

@@ -22,6 +22,7 @@ delay level after a requeue), `route_s` (how soon a topic is noticed that did no
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from queue import Empty
 from typing import TYPE_CHECKING, Any, Final
@@ -57,6 +58,8 @@ ROUTE_S: Final = 5.0
 FIRST_GET_S: Final = 2.0
 """How long the first `get` of a queue waits: its consumer has to join the group."""
 LOOK_S: Final = 1.0
+NEW_TOPIC_S_MAX: Final = 2.0
+"""How long a topic that was just sent to may be unknown to the name servers."""
 _clock: Final = SystemClock()  # kombu's time-outs are the machine's
 
 
@@ -220,6 +223,7 @@ class Transport(virtual.Transport):
         self._options: dict[str, Any] = dict(client.transport_options)
         self._thread: LoopThread | None = None
         self._producer: Producer | None = None
+        self._sent: set[str] = set()  # topics that exist, whether name servers know it yet or not
         self._lock = threading.RLock()
 
     def driver_version(self) -> str:
@@ -291,6 +295,7 @@ class Transport(virtual.Transport):
         """Send a message and wait until it is stored."""
         producer, thread = self._sender()
         thread.call(producer.send(topic, body))
+        self._sent.add(topic)
 
     def reading(self, queue: str) -> Reading:
         """Return a reader of a queue, not started."""
@@ -326,7 +331,8 @@ class Transport(virtual.Transport):
         total = 0
         async with PullConsumer(self._namesrv, group, **self._connecting) as puller:
             for each in (topic, retry_topic(group)):
-                for one in await _queues(puller, each):
+                wait_s = NEW_TOPIC_S_MAX if each in self._sent else 0.0
+                for one in await _queues(puller, each, wait_s):
                     end = await puller.max_offset(one)
                     committed = await puller.committed(one)
                     total += end - max(committed or 0, await puller.min_offset(one))
@@ -354,14 +360,18 @@ class Transport(virtual.Transport):
             self.arrived.wait(wait_s)
 
 
-async def _queues(puller: PullConsumer, topic: str) -> tuple[MessageQueue, ...]:
+async def _queues(puller: PullConsumer, topic: str, wait_s: float) -> tuple[MessageQueue, ...]:
     """Return the queues of a topic; none if nobody has sent anything to it yet."""
-    try:
-        return await puller.queues(topic)
-    except NoRoute as error:
-        if error.cause is NoRouteCause.NO_NAME_SERVER:
-            raise
-        return ()
+    deadline = _clock.monotonic() + wait_s
+    while True:
+        try:
+            return await puller.queues(topic)
+        except NoRoute as error:
+            if error.cause is NoRouteCause.NO_NAME_SERVER:
+                raise
+            if _clock.monotonic() >= deadline:
+                return ()
+        await asyncio.sleep(0.02)
 
 
 def _payload(arrived: Arrived) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from __future__ import annotations
 import errno
 import os
 from contextlib import suppress
+from pathlib import Path
 from random import Random
 from threading import RLock
 from typing import TYPE_CHECKING, Final
@@ -45,9 +46,9 @@ from gantrymq.testing.disk_image import Directories, Edit, Inode, Names, NamesJo
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from gantrymq.clock import Clock
+    from gantrymq.store.files import StrPath
 
 __all__ = ["Halted", "Names", "Operation", "SimulatedFiles", "SimulatedRegion"]
 
@@ -267,6 +268,18 @@ class SimulatedFiles(FaultyDisk):
         with self._guard:
             return self._journal.names(directory)
 
+    def listing(self, directory: StrPath) -> list[tuple[str, int]]:
+        """Return the sorted names in a directory, each with its length; -1 for a directory."""
+        directory = Path(directory)
+        with self._guard:
+            if self._journal.find(directory) is not None:
+                raise disk_error(errno.ENOTDIR, directory)
+            inodes = [
+                (name, self._journal.find(directory / name))
+                for name in self._journal.names(directory)
+            ]
+        return [(name, -1 if inode is None else len(inode.data)) for name, inode in inodes]
+
     def is_directory(self, path: Path) -> bool:
         """Tell whether a path is a directory."""
         return self._journal.is_directory(path)
@@ -296,23 +309,26 @@ class SimulatedFiles(FaultyDisk):
             self._step(Operation.READ, path)
             return bytes(self._inode(path).data)
 
-    def read_at(self, path: Path, position: int, count: int) -> bytes:
+    def read_at(self, path: StrPath, position: int, count: int) -> bytes:
         """Return at most `count` bytes from a position."""
+        path = Path(path)
         with self._guard:
             self._step(Operation.READ, path)
             if path in self._evicted:
                 self._evicted[path] -= set(_pages(position, position + count))
             return bytes(self._inode(path).data[position : position + count])
 
-    def read_now(self, path: Path, position: int, count: int) -> bytes | None:
+    def read_now(self, path: StrPath, position: int, count: int) -> bytes | None:
         """Return `count` bytes from a position, unless `evict` has taken some of them out."""
+        path = Path(path)
         end = position + count
         if self.resident_end(path, position, end) < end:
             return None
         return self.read_at(path, position, count)
 
-    def write_at(self, path: Path, position: int, data: bytes, size: int) -> None:
+    def write_at(self, path: StrPath, position: int, data: bytes, size: int) -> None:
         """Write at a position; a file that does not exist is made with `size` zeros first."""
+        path = Path(path)
         with self._guard:
             self._step(Operation.WRITE, path)
             inode = self._journal.find(path)
@@ -337,8 +353,9 @@ class SimulatedFiles(FaultyDisk):
             inode.resize(size)
             inode.modified_ms = self.clock.now_ms()
 
-    def sync(self, path: Path) -> None:
+    def sync(self, path: StrPath) -> None:
         """Force a file that was written by position."""
+        path = Path(path)
         self.force(self._inode(path), path)
 
     def force(self, inode: Inode, path: Path, start: int = 0, end: int | None = None) -> None:
@@ -368,8 +385,9 @@ class SimulatedFiles(FaultyDisk):
                 raise disk_error(errno.EISDIR, target)
             self._journal.apply(Edit(target, inode, source))
 
-    def sync_directory(self, directory: Path) -> None:
+    def sync_directory(self, directory: StrPath) -> None:
         """Force the names in a directory."""
+        directory = Path(directory)
         with self._guard:
             self._step(Operation.SYNC_DIRECTORY, directory)
             if not self._journal.is_directory(directory):

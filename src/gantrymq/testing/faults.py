@@ -19,7 +19,7 @@ from gantrymq.wire.frame import decode_frame
 from gantrymq.wire.peer import Taken
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from gantrymq.kernel.interface import Buffer
     from gantrymq.wire.command import Command
@@ -142,6 +142,17 @@ class FaultyService:
         """Forget a connection."""
         self._faults._peers.pop(peer.number, None)
         self._inner.closed(peer)
+
+    @property
+    def takes_turns(self) -> bool:
+        """Tell whether the service behind does."""
+        return self._inner.takes_turns
+
+    def take_turn(
+        self, buffer: Buffer, parts: Sequence[tuple[int, int, Peer]]
+    ) -> list[tuple[int, bytes]]:
+        """Take nothing while faults are on: each request is looked at."""
+        return [] if self._faults else self._inner.take_turn(buffer, parts)
 
     def take(self, buffer: Buffer, start: int, end: int, peer: Peer) -> Taken:
         """Take requests, each with the fault that concerns it; see `Service`."""

@@ -105,8 +105,9 @@ class Concurrent:
         self._is_closing = True
         self.inbox.waiting.clear()
         self.inbox.wake_all()
-        if self._tasks:
-            _done, late = await asyncio.wait(self._tasks, timeout=timeout_s)
+        at_work = [task for task in self._tasks if task is not self._core.closer]
+        if at_work:
+            _done, late = await asyncio.wait(at_work, timeout=timeout_s)
             if late:
                 logger.warning(
                     "%d handlers did not end within %g s: their messages come again",
@@ -149,7 +150,7 @@ class Concurrent:
                 )
                 if result is ConsumeStatus.LATER:
                     level = 0
-            except Exception as error:  # noqa: BLE001 - whatever the application raises
+            except (Exception, GeneratorExit) as error:  # noqa: BLE001 - whatever it raises
                 level = failed_level(error, held)
             except asyncio.CancelledError:
                 level = cancelled_level(held)

@@ -21,6 +21,7 @@ from collections.abc import Awaitable, Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from gantrymq.client.arguments import at_least
 from gantrymq.errors import InvalidValue, shown
 
 if TYPE_CHECKING:
@@ -41,12 +42,13 @@ class Later(Exception):
     """Raised by a handler that wants the message again: `raise Later()`.
 
     `delay_level` is one of the broker's levels (1 is 1 s, 2 is 5 s, 3 is 10 s…); 0 lets the broker
-    choose, longer with every attempt; -1 gives up: the message goes to the dead letters.
+    choose, longer with every attempt; -1 gives up: the message goes to the dead letters. A reason
+    is named: `raise Later(reason="not paid yet")`.
     """
 
     def __init__(self, delay_level: int = 0, reason: str = "") -> None:
         super().__init__(reason or "the handler wants the message later")
-        self.delay_level = delay_level
+        self.delay_level = at_least("delay_level", delay_level, -1)
 
 
 Handler: TypeAlias = Callable[[Any], Any]
@@ -91,7 +93,7 @@ def as_async(handler: Handler, threads: Callable[[], HandlerThreads]) -> Run:
     return run
 
 
-def failed_level(error: Exception, held: Held) -> int:
+def failed_level(error: BaseException, held: Held) -> int:
     """Return the delay level that a handler's exception asks for; log it unless it is `Later`."""
     if isinstance(error, Later):
         return error.delay_level

@@ -79,20 +79,21 @@ class RemoteOffsets:
         return await self._commit(queue)
 
     async def _commit(self, queue: ProcessQueue) -> bool:
-        offset = queue.uncommitted
-        if offset is None:
+        async with queue.committing:
+            offset = queue.uncommitted
+            if offset is None:
+                return True
+            try:
+                await self._calls.commit(queue.queue, offset)
+            except ResponseError as error:
+                # The broker is there and does not want it: a group or topic that was deleted.
+                logger.warning("offset %d of %s was not taken: %s", offset, queue.queue, error)
+            except GantryError as error:
+                logger.info("offset %d of %s is committed later: %s", offset, queue.queue, error)
+                return False
+            else:
+                queue.note_committed(offset)
             return True
-        try:
-            await self._calls.commit(queue.queue, offset)
-        except ResponseError as error:
-            # The broker is there and does not want it: a group or topic that was deleted.
-            logger.warning("offset %d of %s was not taken: %s", offset, queue.queue, error)
-        except GantryError as error:
-            logger.info("offset %d of %s is committed later: %s", offset, queue.queue, error)
-            return False
-        else:
-            queue.note_committed(offset)
-        return True
 
     async def close(self) -> None:
         """Hold nothing."""

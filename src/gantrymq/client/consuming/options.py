@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from gantrymq.client.arguments import at_least, seconds
 from gantrymq.client.consuming.process_queue import MIB, HoldLimits
 from gantrymq.client.consuming.start_position import Start, StartPosition
 from gantrymq.client.consuming.strategies import Strategy, average
@@ -62,12 +63,9 @@ class ConsumeOptions:
         self._check_range("batch", 1, BATCH_MAX)
         self._check_range("pull_batch", 1, BATCH_MAX)
         self._check_range("reconsume_max", -1, 2**31 - 1)
-        if self.consume_timeout_s <= 0 or self.close_timeout_s < 0:
-            raise InvalidValue("consume_timeout_s must be above 0, close_timeout_s not below")
-        if not 1 <= self.pop_invisible_s <= 86_400:
-            raise InvalidValue(
-                f"pop_invisible_s is {self.pop_invisible_s}: give seconds from 1 to a day"
-            )
+        seconds("consume_timeout_s", self.consume_timeout_s)
+        seconds("close_timeout_s", self.close_timeout_s, least=0)
+        seconds("pop_invisible_s", self.pop_invisible_s, least=1)
         if self.pop and (self.orderly or self.model is MessageModel.BROADCASTING):
             raise InvalidValue(
                 "pop is for messages in any order, shared by a group: leave out orderly and"
@@ -76,11 +74,7 @@ class ConsumeOptions:
         self.limits()
 
     def _check_range(self, name: str, least: int, most: int) -> None:
-        value: object = getattr(self, name)
-        if not isinstance(value, int) or not least <= value <= most:
-            raise InvalidValue(
-                f"{name} is {shown(repr(value))}: give a number from {least} to {most}"
-            )
+        at_least(name, getattr(self, name), least, most)
 
     @property
     def broadcasting(self) -> bool:

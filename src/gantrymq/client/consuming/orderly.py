@@ -132,7 +132,10 @@ class Orderly:
 
     async def close(self, timeout_s: float) -> None:
         """Deliver nothing more, and wait for the handlers that are at work."""
-        tasks = [lane.task for lane in self._lanes.values() if lane.task is not None]
+        closer = self._core.closer
+        tasks = [
+            task for lane in self._lanes.values() if (task := lane.task) and task is not closer
+        ]
         for lane in self._lanes.values():
             lane.is_stopping = True
             lane.woken.set()
@@ -230,7 +233,7 @@ class Orderly:
                 await self._hand_over(batch[0])
                 return True, False
             return await subscribed.run(argument) is not ConsumeStatus.LATER, False
-        except Exception as error:  # noqa: BLE001 - whatever the application raises
+        except (Exception, GeneratorExit) as error:  # noqa: BLE001 - whatever it raises
             return False, failed_level(error, batch[0]) < 0
         except asyncio.CancelledError:
             cancelled_level(batch[0])

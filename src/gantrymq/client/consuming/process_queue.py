@@ -15,7 +15,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-from gantrymq.errors import InvalidValue
+from gantrymq.client.arguments import at_least
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,8 +40,8 @@ class HoldLimits:
         """Refuse limits under which nothing could be read."""
         for name in ("messages", "bytes", "span"):
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InvalidValue(f"a consumer that may hold {value} {name} reads nothing")
+            if value is not None:
+                at_least(f"hold_{name}", value, 1)
 
 
 class Failures(Protocol):
@@ -73,9 +73,9 @@ class ProcessQueue:
     """One queue that this consumer reads."""
 
     __slots__ = (
-        "_committed", "_done", "_offsets", "_room", "bytes_held", "dropped", "last_consumed_ms",
-        "last_pulled_ms", "limits", "lock_count", "locked_at", "position", "queue", "retrying",
-        "subscribed",
+        "_committed", "_done", "_offsets", "_room", "bytes_held", "committing", "dropped",
+        "last_consumed_ms", "last_pulled_ms", "limits", "lock_count", "locked_at", "position",
+        "queue", "retrying", "subscribed",
     )  # fmt: skip
 
     def __init__(
@@ -105,6 +105,8 @@ class ProcessQueue:
         self._done: set[int] = set()
         self._room: asyncio.Future[None] | None = None
         self._committed = -1
+        self.committing = asyncio.Lock()
+        """One commit at a time: a broker with several threads may store the older one last."""
 
     def __len__(self) -> int:
         """Return how many messages are in hand, with those that wait for an older one."""

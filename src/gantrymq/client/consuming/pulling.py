@@ -105,6 +105,10 @@ class PullLoop:
             except GantryError as error:
                 await self._recover(error)
                 continue
+            except Exception:  # an answer that nobody thought of must not end the reading
+                logger.exception("%s cannot be read, it is tried again", queue.queue)
+                await asyncio.sleep(self._waits.next())
+                continue
             spent_s = loop.time() - began
             self._waits.reset()
             self._count(spent_s, len(arrived))

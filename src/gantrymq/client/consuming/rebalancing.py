@@ -62,7 +62,11 @@ class Rebalancing:
             except TimeoutError:
                 pass
             self._due.clear()
-            await self.look()
+            try:
+                await self.look()
+            except Exception:  # a strategy of the user's own that fails once must not be the end
+                logger.exception("queues cannot be shared out, it is tried again")
+                self._look_again()
 
     async def look(self) -> None:
         """Look at every topic once; what fails is looked at again soon."""

@@ -27,8 +27,18 @@ Start: TypeAlias = "Literal['first', 'last'] | datetime"
 
 
 def milliseconds(time: datetime | int) -> int:
-    """Return a time as brokers count it; one without a zone is this machine's."""
-    return time if isinstance(time, int) else int(time.timestamp() * 1000)
+    """Return a time as brokers count it; one without a zone is this machine's.
+
+    Raises:
+        InvalidValue: it is no time.
+    """
+    if isinstance(time, datetime):
+        return int(time.timestamp() * 1000)
+    if isinstance(time, bool) or not isinstance(time, int):
+        raise InvalidValue(
+            f"the time is {shown(repr(time))}: give a datetime, or milliseconds since 1970"
+        )
+    return time
 
 
 class StartPosition:

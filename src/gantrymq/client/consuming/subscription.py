@@ -10,7 +10,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from gantrymq.errors import InvalidValue
+from gantrymq.client.arguments import text
+from gantrymq.errors import InvalidValue, shown
 from gantrymq.limits import SUBSCRIPTION_CHARACTERS_MAX, SUBSCRIPTION_TAGS_MAX
 from gantrymq.model.group import SQL92_EXPRESSION, SUBSCRIBE_ALL, TAG_EXPRESSION, Subscription
 from gantrymq.model.names import check_topic
@@ -24,6 +25,7 @@ class Sql(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         """Refuse what no broker could compile."""
+        text("an SQL92 expression", self.text)
         if not self.text.strip():
             raise InvalidValue('the SQL92 expression is blank: give one, such as sql("price > 10")')
         if len(self.text) > SUBSCRIPTION_CHARACTERS_MAX:
@@ -37,13 +39,13 @@ Expression: TypeAlias = "str | Sql"
 """Tags as text (`a || b`, `*` for all), or SQL92."""
 
 
-def sql(text: str) -> Sql:
+def sql(expression: str) -> Sql:
     """Return an SQL92 filter: `consumer.subscribe("orders", sql("price > 10 AND TAGS = 'a'"))`.
 
     Raises:
         InvalidValue: it is blank or too long; whether it is SQL92 the broker says.
     """
-    return Sql(text)
+    return Sql(expression)
 
 
 def subscription_of(topic: str, expression: Expression, version: int) -> Subscription:
@@ -59,6 +61,10 @@ def subscription_of(topic: str, expression: Expression, version: int) -> Subscri
             expression=expression.text,
             version=version,
             expression_type=SQL92_EXPRESSION,
+        )
+    if not isinstance(expression, str):
+        raise InvalidValue(
+            f'the expression is {shown(repr(expression))}: give tags such as "a || b", or sql(...)'
         )
     if len(expression) > SUBSCRIPTION_CHARACTERS_MAX:
         raise InvalidValue(

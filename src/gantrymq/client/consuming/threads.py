@@ -83,7 +83,10 @@ class HandlerThreads:
                 continue
             if error is None:
                 future.set_result(result)
-            elif isinstance(error, StopIteration):
-                future.set_exception(RuntimeError("the handler raised StopIteration"))
+            elif isinstance(error, StopIteration) or not isinstance(error, Exception):
+                # A future takes no StopIteration, and sys.exit() ends a thread, not the program.
+                failed = RuntimeError(f"the handler raised {type(error).__name__}")
+                failed.__cause__ = error
+                future.set_exception(failed)
             else:
                 future.set_exception(error)
