@@ -19,7 +19,7 @@ SECONDS ?= 600
 TARGETS ?= frame header body properties batch record
 ENGINE ?= auto
 
-.PHONY: help setup test run lint format types bench bench-compare fuzz coverage conf blocking lock clean system-packages
+.PHONY: help setup test run lint format types bench bench-compare bench-replication pipeline-demo fuzz simulate chaos coverage conf blocking lock clean system-packages
 
 help: ## show this text
 	@echo "gantrymq: RocketMQ in one pip install, with your topics as Spark tables."
@@ -63,10 +63,22 @@ bench: $(installed) ## kernel and store, measured, as JSON; SCALE=0.01 is small 
 bench-compare: $(installed) ## the broker beside Apache RocketMQ 5.5.0, as a table; SCALE=0.02 is quick
 	@$(python) -m bench.compare --scale $(or $(SCALE),1) $(ARGS)
 
+pipeline-demo: $(installed) ## the tutorial of docs/pipeline.md, run: a million orders; ARGS='--orders 20000'
+	@$(python) tools/pipeline_demo.py $(ARGS)
+
 fuzz: $(installed) .venv/.fuzz ## bad input for every parser, SECONDS=600 for each of TARGETS
 	@status=0; for target in $(TARGETS); do \
 	    $(python) -m fuzz.run $$target --seconds $(SECONDS) --engine $(ENGINE) || status=1; \
 	done; exit $$status
+
+simulate: $(installed) ## a broker group under SEEDS=100000 seeds of trouble, from FIRST=0 on
+	@$(python) tests/simulation/many_seeds.py --first $(or $(FIRST),0) --seeds $(or $(SEEDS),100000)
+
+chaos: $(installed) ## kill -9 the master of a group with failover, ROUNDS=50 times; WHAT=partition, promotion or consumer
+	@$(python) tests/crash/failover_rounds.py --rounds $(or $(ROUNDS),50) --what $(or $(WHAT),kill)
+
+bench-replication: $(installed) ## SYNC_MASTER with a slave beside Apache RocketMQ 5.5.0, and our slave's lag
+	@$(python) -m bench.replication $(ARGS)
 
 coverage: $(installed) ## branch coverage; model and wire must have 95 %
 	@rm -f .coverage .coverage.*

@@ -9,6 +9,8 @@ The tables in the sources are what counts; the files are made from them, so that
 from __future__ import annotations
 
 import sys
+import textwrap
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,10 +23,11 @@ from gantrymq.namesrv.settings import (  # noqa: E402
     NamesrvSettings,
     write_settings,
 )
+from gantrymq.node.layouts import ABOUT, LAYOUTS  # noqa: E402
 from gantrymq.store.settings import known_settings, read_settings  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from gantrymq.store.settings_kinds import Setting
 
@@ -153,7 +156,24 @@ def namesrv_text() -> str:
     return "\n".join([*lines, *_section("TLS"), *_tls(TLS_HEAD, TLS)]) + "\n"
 
 
-FILES = {"broker.conf": broker_text, "namesrv.conf": namesrv_text}
+def layout_text(layout: str, file: str) -> str:
+    """Return `conf/LAYOUT/FILE.properties`: one broker of a deployment."""
+    about = textwrap.fill(ABOUT[layout], WIDTH - 2)
+    lines = [f"# {line}" for line in (f"{layout}:", *about.splitlines())]
+    lines += ["# Give it name servers with -n host:port;host:port, or with namesrvAddr here.", ""]
+    lines += [f"{name}={value}" for name, value in LAYOUTS[layout][file].items()]
+    return "\n".join(lines) + "\n"
+
+
+FILES: dict[str, Callable[[], str]] = {
+    "broker.conf": broker_text,
+    "namesrv.conf": namesrv_text,
+    **{
+        f"{layout}/{file}.properties": partial(layout_text, layout, file)
+        for layout, files in LAYOUTS.items()
+        for file in files
+    },
+}
 
 
 def main() -> int:
@@ -162,7 +182,7 @@ def main() -> int:
     for name, text in FILES.items():
         path = ROOT / "conf" / name
         if "--check" not in sys.argv[1:]:
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text(), encoding="utf-8")
         elif not path.exists() or path.read_text(encoding="utf-8") != text():
             print(f"conf/{name} is not what the sources say; run `make conf`", file=sys.stderr)

@@ -25,6 +25,7 @@ have_node() { command -v node >/dev/null; }
 have_npm() { command -v npm >/dev/null; }
 
 have_etcd() { command -v etcd >/dev/null; }
+have_ip() { command -v ip >/dev/null; }
 
 have_chromium() { command -v chromium >/dev/null || command -v chromium-browser >/dev/null; }
 
@@ -43,6 +44,7 @@ have_go || missing+=(golang-go)
 have_node || missing+=(nodejs)
 have_npm || missing+=(npm)
 have_etcd || missing+=(etcd-server)
+have_ip || missing+=(iproute2)
 have_chromium || missing+=(chromium)
 [ "${#missing[@]}" -gt 0 ] || exit 0
 

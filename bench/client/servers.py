@@ -26,7 +26,7 @@ from gantrymq.wire.codes import RequestCode, ResponseCode
 from gantrymq.wire.headers.namesrv import GetRouteInfoRequest
 from gantrymq.wire.headers.offset import UpdateConsumerOffsetRequest
 from gantrymq.wire.headers.topic import CreateTopicRequest
-from support import apache, tools
+from support import apache, ports, tools
 from support.remoting import RemotingClient
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def ours(work: Path) -> Iterator[Served]:
     )
     command = [
         sys.executable, "-m", "gantrymq", "server", "--data", str(work / "data"),
-        "--namesrv-port", "0", "--port", str(apache.free_broker_port()), "-c", str(config),
+        "--namesrv-port", "0", "--port", str(ports.free_broker_port()), "-c", str(config),
     ]  # fmt: skip
     environment = installed_environment() | {"PYTHONUNBUFFERED": "1"}
     environment.pop("NAMESRV_ADDR", None)
@@ -178,7 +178,7 @@ def _proxy_process(work: Path, class_path: str, names: str) -> Iterator[Served]:
     for name in ("broker", "proxy", "namesrv"):
         (conf / f"rmq.{name}.logback.xml").write_text(_LOGBACK, encoding="utf-8")
     port, grpc_port, remoting_port = (
-        apache.free_broker_port(), apache.free_port(), apache.free_port()
+        ports.free_broker_port(), ports.free_port(), ports.free_port()
     )  # fmt: skip
     broker = {
         "brokerClusterName": "DefaultCluster",

@@ -17,7 +17,7 @@ from bench.installed import installed_environment
 
 from gantrymq.errors import GantryError
 from gantrymq.wire.headers.send import SendMessageV2Request
-from support import apache, tools
+from support import apache, ports, tools
 from support.remoting import RemotingClient
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def _apache_process(work: Path, settings: Mapping[str, str]) -> Iterator[Process
 
 @contextmanager
 def _our_process(work: Path, settings: Mapping[str, str]) -> Iterator[Process]:
-    port = apache.free_broker_port()
+    port = ports.free_broker_port()
     properties = {
         "brokerName": "broker-a",
         "brokerIP1": "127.0.0.1",

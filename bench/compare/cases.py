@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from bench.compare.brokers import OURS, NotMeasured, memory, started
 from bench.compare.load import BATCH, QUEUES, Generator
+from bench.compare.page_cache import fill_page_cache
 from bench.compare.probe import delivery_ms
 from bench.compare.rows import SINGLE, TOPICS_RATE, Figures
 
@@ -73,11 +74,16 @@ class Settings:
 
     @contextmanager
     def folder(self, name: str) -> Iterator[Path]:
-        """Give a new directory that is gone afterwards, on a disk that has nothing else to do."""
+        """Give a new directory that is gone afterwards, on a machine that has settled.
+
+        The disk has nothing else to do, and memory is in use, as where a broker has run for long.
+        """
         path = self.directory / name
         shutil.rmtree(path, ignore_errors=True)
         path.mkdir(parents=True)
         os.sync()
+        if self.scale == 1:
+            fill_page_cache(self.directory)
         try:
             yield path
         finally:

@@ -70,11 +70,12 @@ class Generator:
         batch: int = 1,
         topics: int = 1,
         queues: int = QUEUES,
+        rate: float = 0.0,
     ) -> Load:
-        """Send for so long."""
+        """Send for so long, with `rate` no more requests than so many a second."""
         return self._run(
             seconds, "send", topic, queues, connections, window, body_bytes, f"{seconds:.3f}",
-            batch, topics,
+            batch, topics, rate,
         )  # fmt: skip
 
     def pull(self, topic: str, count: int, seconds: float) -> Load:

@@ -12,11 +12,13 @@ from bench.micro.input import (
     NOW_MS,
     batch_sends,
     binary_sends,
+    json_pull,
     make_lane,
     single_sends,
     stored_log,
 )
 
+from gantrymq.kernel import UNIT_BYTES
 from gantrymq.limits import FRAME_BYTES_MAX
 
 if TYPE_CHECKING:
@@ -68,6 +70,22 @@ def append_binary(kernel: Kernel) -> Work:
 def append_batch(kernel: Kernel) -> Work:
     """The same with batches of 32."""
     return _append(kernel, batch_sends(COUNT // BATCH), COUNT)
+
+
+def append_each(kernel: Kernel) -> Work:
+    """Single sends with JSON headers, one on each of as many connections, in one call."""
+    stream = single_sends(COUNT)
+    frames, _end = kernel.split_frames(stream, 0, len(stream), FRAME_BYTES_MAX)
+    parts = [(frame.start, frame.end, BORN_HOST) for frame in frames]
+    lane = make_lane(kernel)
+    log = bytearray(400 * COUNT + 8)
+
+    def run() -> None:
+        done = lane.append_each(stream, parts, log, 0, len(log), 0, NOW_MS)
+        if done.messages != COUNT:
+            raise RuntimeError(f"the lane stopped early: {done.stop!r}")
+
+    return Work(run, COUNT)
 
 
 def split_frames(kernel: Kernel) -> Work:
@@ -145,15 +163,6 @@ def columns_narrow(kernel: Kernel) -> Work:
     return _columns(kernel, NARROW_COLUMNS)
 
 
-def match_tags(kernel: Kernel) -> Work:
-    """Search a consume queue for a tag that is nowhere: the whole queue is read."""
-    log = stored_log(kernel, COUNT)
-    runs = kernel.dispatch_records(log, 0, len(log), 0, False, MANY, DELAYS_MS).runs
-    queue = b"".join(run.units for run in runs)
-    wanted = [kernel.string_hash(b"TagB"), kernel.string_hash(b"TagC")]
-    return Work(lambda: kernel.match_tags(queue, 0, len(queue), wanted, MANY), COUNT)
-
-
 def scan_units(kernel: Kernel) -> Work:
     """Walk over a consume queue, as recovery does."""
     log = stored_log(kernel, COUNT)
@@ -215,6 +224,25 @@ def split_send_replies(kernel: Kernel) -> Work:
     return Work(lambda: kernel.split_send_replies(data, 0, len(data), FRAME_BYTES_MAX, 0), COUNT)
 
 
+def take_known_pull(kernel: Kernel) -> Work:
+    """Answer a pull that is known again, with 32 messages."""
+    log = stored_log(kernel, COUNT)
+    queue = kernel.dispatch_records(log, 0, len(log), 0, False, MANY, DELAYS_MS).runs[0].units
+    way = kernel.PullWay((), BATCH, BYTES_MAX, 407, 0, None)
+    way.point(queue, 0, log, len(log), 0, 0, len(queue) // UNIT_BYTES, 1.0)
+    request = json_pull(0)
+    frames, _end = kernel.split_frames(request, 0, len(request), FRAME_BYTES_MAX)
+    lane = kernel.PullLane(1)
+    lane.remember(request, frames[0], way)
+
+    def run() -> None:
+        found = lane.take(request, 0, len(request), 0.0)
+        if found is None or found.messages != BATCH:
+            raise RuntimeError("the pull is not known")
+
+    return Work(run, BATCH)
+
+
 def hashes(kernel: Kernel) -> Work:
     """CRC of a body, and the hash of a key."""
     body, key = bytes(128), b"TopicTest#7F00000100002A139A55000000000001"
@@ -241,9 +269,10 @@ def find_torn(kernel: Kernel) -> Work:
 CASES: dict[str, Case] = {
     case.__name__: case
     for case in (
-        append_json, append_binary, append_batch, split_frames, decode_request_json,
+        append_json, append_binary, append_batch, append_each, split_frames, decode_request_json,
         decode_request_binary, encode_record, dispatch, scan_without_crc, scan_with_crc,
-        columns_default, columns_narrow, match_tags, scan_units, insert_keys, find_record,
-        decode_record, encode_replies, split_send_replies, hashes, touch_pages, find_torn,
+        columns_default, columns_narrow, scan_units, insert_keys, find_record,
+        decode_record, encode_replies, split_send_replies, take_known_pull, hashes,
+        touch_pages, find_torn,
     )
 }  # fmt: skip

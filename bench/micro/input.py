@@ -9,7 +9,8 @@ import struct
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gantrymq.kernel.interface import Kernel, SendLane
+    from gantrymq.kernel.interface import Kernel
+    from gantrymq.kernel.lanes import SendLane
 
 TOPIC = b"BenchTopic"
 QUEUES = 8
@@ -94,6 +95,18 @@ def _batch_send(number: int) -> bytes:
         body += struct.pack(">iiiii", total, 0, 0, 0, len(BODY)) + BODY
         body += struct.pack(">h", len(own)) + own
     return json_send(number, 320, "WAIT\\u0001true\\u0002", body, "true")
+
+
+def json_pull(number: int) -> bytes:
+    """Return a pull of 32 messages from the front of a queue."""
+    header = (
+        f'{{"code":11,"extFields":{{"consumerGroup":"mqload","topic":"{TOPIC.decode()}",'
+        f'"queueId":"0","queueOffset":"0","maxMsgNums":"{BATCH}","sysFlag":"6",'
+        f'"commitOffset":"0","suspendTimeoutMillis":"15000","subscription":"*",'
+        f'"subVersion":"0","expressionType":"TAG"}},"flag":0,"language":"JAVA",'
+        f'"opaque":{number},"serializeTypeCurrentRPC":"JSON","version":399}}'
+    )
+    return framed(header.encode(), b"")
 
 
 def make_lane(kernel: Kernel) -> SendLane:

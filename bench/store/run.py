@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "src"), str(ROOT / "tests")]
 
 from bench.store.append import append  # noqa: E402
+from bench.store.backlog import backlog  # noqa: E402
 from bench.store.cold_reader import cold_reader, tail  # noqa: E402
 from bench.store.opening import opening  # noqa: E402
 from bench.store.place import Place, Result, kernel_name  # noqa: E402
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 CASES: dict[str, Callable[[Place], Result]] = {
-    case.__name__: case for case in (sync_flush, recovery, opening, tail, cold_reader, append)
+    case.__name__: case
+    for case in (sync_flush, recovery, opening, tail, cold_reader, backlog, append)
 }
 """`append` is the last one: it binds the process to one core."""
 
