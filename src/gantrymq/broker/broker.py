@@ -430,9 +430,10 @@ class Broker:
 
     def _arrived(self, runs: Sequence[QueueRun]) -> None:
         self.held.arrived(runs)
-        self.delay.arrived(runs)
-        self.timed.arrived(runs)
-        self.journal.arrived(runs)
+        topics = {run[0] for run in runs}  # looked at once, for all who wait for one of their own
+        self.delay.arrived(runs, topics)
+        self.timed.arrived(runs, topics)
+        self.journal.arrived(topics)
 
     def _tick_delay(self, now: float) -> float | None:
         if self.is_slave:

@@ -31,7 +31,7 @@ from gantrymq.store.status import GetStatus, PutStatus
 from gantrymq.wire.properties import REAL_QUEUE_ID, REAL_TOPIC
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Sequence, Set
 
     from gantrymq.broker.delay_progress import DelayProgress
     from gantrymq.clock import Clock
@@ -111,9 +111,9 @@ class DelayDelivery:
         self._levels = [_Level(number) for number in range(1, len(delays_ms) + 1)]
         self._is_ticking = False
 
-    def arrived(self, runs: Sequence[QueueRun]) -> None:
+    def arrived(self, runs: Sequence[QueueRun], topics: Set[bytes]) -> None:
         """Notice a message in an empty level's queue; called by dispatch."""
-        for run in runs:
+        for run in runs if _SCHEDULE in topics else ():
             if run[0] == _SCHEDULE and run.queue_id < len(self._levels):
                 level = self._levels[run.queue_id]
                 if level.due_ms is None:

@@ -11,7 +11,7 @@ joins the parts, lowest first, into one extension module, so that the C compiler
     send_replies                  the replies to sends, as a client gets them
     records                       stored messages: encode, decode, walk
     pages, torn                   pages of mapped files, touched; records torn by a power cut
-    properties, hashing, queue_runs, dispatch, tags, index
+    properties, hashing, queue_runs, dispatch, queue_tails, tags, index
                                   consume queue units, index keys, tag matching
     columns                       records as Arrow columns
     topics, sends, lane           the send lane: frames in, records and replies out
@@ -24,7 +24,9 @@ after them.
 from cpython.buffer cimport (
     PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer,
 )
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
@@ -78,6 +80,7 @@ include "native/properties.pxi"
 include "native/hashing.pxi"
 include "native/queue_runs.pxi"
 include "native/dispatch.pxi"
+include "native/queue_tails.pxi"
 include "native/tags.pxi"
 include "native/gather.pxi"
 include "native/index.pxi"

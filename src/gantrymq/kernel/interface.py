@@ -9,8 +9,9 @@ Rules that hold for every function:
   written to. `start` and `end` (or `position`) must satisfy `0 <= start <= end <= len(buffer)`.
   Nothing outside is read. `log_base`, the log offset of `buffer[0]`, is between 0 and 2**62, or -1
   where it is not known. Anything else is `InvalidValue`.
-- A buffer is held only while the call runs, except by a `PullWay`. Only the lanes (`lanes.py`) keep
-  state, and the task that owns one is the only one that may call it.
+- A buffer is held only while the call runs, except by a `PullWay`. Only the lanes (`lanes.py`) and
+  the tails of queues (`tails.py`) keep state; the task that owns one is the only one that may call
+  it.
 - Text is UTF-8. Where a hash or a column needs characters, invalid bytes count as U+FFFD, one for
   each maximal ill-formed part, as in Java and in Python's `errors="replace"`.
 - A property string is `name 0x01 value 0x02 ...`; the first 0x01 of an entry ends its name; an
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from mmap import mmap
 
+    from gantrymq.kernel import tails as queue_tails
     from gantrymq.kernel.lanes import PullLane, PullWay, SendLane
     from gantrymq.kernel.values import (
         Columns,
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
         Frame,
         Gathered,
         PullRequest,
+        QueueRun,
         Record,
         Scan,
         SendAnswer,
@@ -49,6 +52,7 @@ class Kernel(Protocol):
     SendLane: type[SendLane]
     PullLane: type[PullLane]
     PullWay: type[PullWay]
+    QueueTail: type[queue_tails.QueueTail]
 
     # -- frames
 
@@ -299,6 +303,17 @@ class Kernel(Protocol):
 
         Raises InvalidValue, beside the ranges, for an unknown `log_base`, for bounds below 1, and
         for hashes that are not of 32 bits.
+        """
+        ...
+
+    def extend_queues(
+        self, tails: dict[tuple[bytes, int], queue_tails.QueueTail], runs: list[QueueRun]
+    ) -> list[QueueRun]:
+        """Add runs to the tails of their queues, by topic and queue id; return the others in order.
+
+        A run is added if the tail is open, the first unit has the queue offset that comes next
+        there, and its message lies at or behind the tail's log end. The tail of a run that is not
+        added is closed, so that those behind it wait for it.
         """
         ...
 

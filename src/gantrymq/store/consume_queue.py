@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gantrymq.kernel import QueueRun
+    from gantrymq.kernel.tails import QueueTail
     from gantrymq.store.files import Files, StrPath
     from gantrymq.store.queue_expiry import QueueBegin
     from gantrymq.store.queue_files import Sync, Write
@@ -48,7 +49,6 @@ class ConsumeQueue:
         "_min",
         "ext_address",
         "is_being_saved",
-        "log_end",
         "queue_id",
         "topic",
     )
@@ -64,8 +64,6 @@ class ConsumeQueue:
     ) -> None:
         self.topic = topic
         self.queue_id = queue_id
-        self.log_end = 0
-        """Log offset behind the last message; 0 without one."""
         self.ext_address = 0
         """Highest address in the extension that recovery or truncation saw; 0 without one."""
         self.is_being_saved = False
@@ -81,6 +79,16 @@ class ConsumeQueue:
         return f"<ConsumeQueue {self.topic}/{self.queue_id} {self.min_offset}..{self.max_offset}>"
 
     # -- what there is ---------------------------------------------------------------------------
+
+    @property
+    def tail(self) -> QueueTail:
+        """Return where dispatch adds to the queue."""
+        return self._bytes.tail
+
+    @property
+    def log_end(self) -> int:
+        """Return the log offset behind the last message; 0 without one."""
+        return self._bytes.tail.log_end
 
     @property
     def min_offset(self) -> int:
@@ -147,11 +155,12 @@ class ConsumeQueue:
 
     def fresh(self, run: QueueRun) -> QueueRun | None:
         """Return the part of a run that is not built yet, or None if all of it is."""
-        if run.log_end <= self.log_end:
+        log_end = self.log_end
+        if run.log_end <= log_end:
             return None
         built = 0
         for log_offset, size, _tags_code in UNIT.iter_unpack(run.units):
-            if log_offset + size > self.log_end:
+            if log_offset + size > log_end:
                 break
             built += 1
         first, missing = run.first_queue_offset + built, 0
@@ -173,11 +182,11 @@ class ConsumeQueue:
             StoreDamaged: a queue offset that cannot be.
             QueueBeingSaved: it would begin anew, and a thread has its files in hand.
         """
-        files = self._bytes
+        files, tail = self._bytes, self._bytes.tail
         _topic, _queue_id, first, units, log_end, _stored = run
-        missing, end = 0, files.end
+        missing, end = 0, tail.end
         # Units are in log order, so one that lies behind the last message is new.
-        if first * UNIT_BYTES != end or int.from_bytes(units[:8]) < self.log_end:
+        if first * UNIT_BYTES != end or int.from_bytes(units[:8]) < tail.log_end:
             fresh = self.fresh(run)
             if fresh is None:
                 return 0
@@ -188,10 +197,12 @@ class ConsumeQueue:
         if missing:
             files.append(PRE_BLANK * missing)
             end = files.end
-        self.log_end = log_end
+        tail.log_end = log_end
         if self._min == end:
             self._log_min = log_offset_of(units)
         files.append(units)
+        # The next units need only to be added: there is a message, and a save knows of the queue.
+        tail.is_open = files.is_held
         return missing
 
     def _make_room(self, first: int) -> int:
@@ -250,7 +261,7 @@ class ConsumeQueue:
         """Learn from the names which files there are; `recover` finds out where the units end."""
         self._bytes.load(after_crash=after_crash)
         self._set_min(self._bytes.first)
-        self.log_end = 0
+        self._bytes.tail.log_end = 0
 
     def recover(self) -> None:
         """Find the end of the good units, cut off what follows it, and learn `log_end`."""
@@ -307,13 +318,14 @@ class ConsumeQueue:
 
     def _set_min(self, position: int, log_offset: int = -1) -> None:
         self._min, self._log_min = position, log_offset
+        self._bytes.tail.is_open = False  # the next message may be the first
 
     def _note_end(self, log_end: int) -> None:
         """Set what follows from a new end; without a message in the walk, look before it."""
         self._hidden = min(self._hidden, self._bytes.end)
         if self._min >= self._bytes.end:
             self._set_min(self._bytes.end)
-        self.log_end = log_end or log_end_before(self._bytes, self._bytes.end)
+        self._bytes.tail.log_end = log_end or log_end_before(self._bytes, self._bytes.end)
 
     # -- retention -------------------------------------------------------------------------------
 
@@ -374,6 +386,7 @@ class ConsumeQueue:
     def hold(self, *, held: bool) -> None:
         """Leave writing to the thread; see `QueueFiles.is_held`."""
         self._bytes.is_held = held
+        self._bytes.tail.is_open = False
 
     def delete(self) -> list[Path]:
         """Return all that must be removed to be rid of the queue, in order.

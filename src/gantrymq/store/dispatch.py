@@ -91,10 +91,9 @@ class Dispatcher:
             OSError: the disk refuses; taking the same once more does what is missing.
         """
         runs = found.runs
-        known, queue_of = self._queues.by_bytes, self._queues.queue_of
-        for run in runs:
-            # By index: many queues with a message each are the usual case, not the odd one.
-            queue = known.get(run[:2]) or queue_of(run[0], run[1])
+        # Many queues with a message each are the usual case, not the odd one: no Python for them.
+        for run in kernel.extend_queues(self._queues.tails, runs):
+            queue = self._queues.queue_of(run.topic, run.queue_id)
             if queue is not None:
                 queue.append(run)
         if self._index is not None and found.keys:

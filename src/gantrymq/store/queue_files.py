@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from gantrymq.errors import InvalidValue
-from gantrymq.kernel import UNIT_BYTES
+from gantrymq.kernel import UNIT_BYTES, kernel
 from gantrymq.store.errors import StoreDamaged
 from gantrymq.store.file_queue import drop_unfinished, file_name, file_starts, is_file_name
 
@@ -120,15 +120,14 @@ class QueueFiles:
         "_has_unfinished",
         "_named_end",
         "_stale_until",
-        "_tail",
         "_tail_start",
         "_taken",
         "_unknown_until",
         "_unsynced_from",
-        "end",
         "first",
         "is_held",
         "restarts",
+        "tail",
         "written",
     )
 
@@ -136,7 +135,8 @@ class QueueFiles:
         self._directory = str(directory)
         self._file_bytes = file_bytes
         self._files = files
-        self._tail = bytearray()
+        self.tail = kernel.QueueTail()
+        """What is in memory; open while adding to it needs nothing else to be done."""
         self._has_unfinished = False
         self.is_held = False
         """Nothing is written but by the thread that saves the queues."""
@@ -146,14 +146,24 @@ class QueueFiles:
     def _restart_at(self, start: int) -> None:
         self.restarts += 1
         self.first = self.end = self.written = self._tail_start = start
+        self.tail.is_open = False
         self._files_end = self._named_end = start  # behind the last file made, and safely named
         self._stale_until = 0  # zeros are due from the end up to here
         self._unknown_until = 0  # up to here nobody knows what follows the end
         self._taken: int | None = None  # a thread is writing up to here
         self._unsynced_from: int | None = None
-        self._tail.clear()
+        self.tail.data.clear()
 
     # -- what there is ---------------------------------------------------------------------------
+
+    @property
+    def end(self) -> int:
+        """Return the position behind the last byte."""
+        return self.tail.end
+
+    @end.setter
+    def end(self, position: int) -> None:
+        self.tail.end = position
 
     @property
     def directory(self) -> Path:
@@ -251,7 +261,8 @@ class QueueFiles:
             parts.append(data)
             position += part
         if position < stop:
-            parts.append(bytes(self._tail[position - self._tail_start : stop - self._tail_start]))
+            first = self._tail_start
+            parts.append(bytes(self.tail.data[position - first : stop - first]))
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def read_now(self, position: int, count: int) -> bytes | None:
@@ -284,7 +295,7 @@ class QueueFiles:
         A read raises FileNotFoundError if its file has been removed since.
         """
         view = copy(self)
-        view._tail = self._tail.copy()
+        view.tail = self.tail.copy()
         return view
 
     def _start_of(self, position: int) -> int:
@@ -304,8 +315,9 @@ class QueueFiles:
 
     def append(self, data: bytes) -> None:
         """Add bytes at the end; write them out at once if too many wait."""
-        self._tail += data
-        self.end = end = self.end + len(data)
+        tail = self.tail
+        tail.data.extend(data)
+        tail.end = end = tail.end + len(data)
         if end - self.written > WAITING_BYTES_MAX and self._taken is None and not self.is_held:
             self.write_now()
 
@@ -326,7 +338,7 @@ class QueueFiles:
         """
         if self._taken is not None or not self.is_pending:
             return []
-        data = bytes(self._tail[self.written - self._tail_start :]) + bytes(self._zeros_due())
+        data = bytes(self.tail.data[self.written - self._tail_start :]) + bytes(self._zeros_due())
         writes, position = [], self.written
         while data:
             start = self._start_of(position)
@@ -361,9 +373,11 @@ class QueueFiles:
         self.written = max(self.written, min(position, self._taken))
         self._files_end = max(self._files_end, self._end_of(self.written))
         self._taken = None
+        if not self.is_pending:
+            self.tail.is_open = False  # who saves the queues must hear of the next unit
         superfluous = self.written - RECENT_BYTES - self._tail_start
         if superfluous > 0:
-            del self._tail[:superfluous]
+            del self.tail.data[:superfluous]
             self._tail_start += superfluous
 
     def pending_syncs(self) -> list[Sync]:
@@ -399,12 +413,13 @@ class QueueFiles:
         self._remove(self._paths(keep_until, self._files_end))
         self._files_end = min(self._files_end, keep_until)
         self.end = position
+        self.tail.is_open = False
         self.written = min(self.written, position)
         if position <= self._tail_start:
-            self._tail.clear()
+            self.tail.data.clear()
             self._tail_start = position
         else:
-            del self._tail[position - self._tail_start :]
+            del self.tail.data[position - self._tail_start :]
         self._stale_until = min(max(self._stale_until, stale_until), self._files_end)
         if self._stale_until > self.end and not wipes_later:
             self.write_now()
@@ -439,7 +454,8 @@ class QueueFiles:
     def forget(self) -> None:
         """Be empty to whoever still holds it; the files are somebody else's business now."""
         self.first = self._tail_start = self.end
-        self._tail.clear()
+        self.tail.is_open = False
+        self.tail.data.clear()
 
     def all_paths(self) -> list[Path]:
         """Return all that must be removed to be rid of it, in order: files, then the directory."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
+    from gantrymq.kernel.tails import QueueTail
     from gantrymq.store.consume_queue_ext import ExtUnit
     from gantrymq.store.files import Files
     from gantrymq.store.queue_expiry import QueueBegin, QueueSearch
@@ -72,8 +73,10 @@ class QueueTable:
         self._ext_file_bytes = ext_file_bytes
         self.extending = Extending(read_log)
         self._topics: dict[str, dict[int, ConsumeQueue]] = {}
-        self.by_bytes: dict[tuple[bytes, int], ConsumeQueue] = {}
+        self._by_bytes: dict[tuple[bytes, int], ConsumeQueue] = {}
         """The same by what stands in records, as far as dispatch has asked for it."""
+        self.tails: dict[tuple[bytes, int], QueueTail] = {}
+        """Where dispatch adds to queues; none where units lead to an extension."""
         self._extensions: dict[ConsumeQueue, ConsumeQueueExt] = {}
         self._changed: dict[ConsumeQueue, None] = {}
         """Those with something to write out; who has waited longest comes first."""
@@ -131,12 +134,14 @@ class QueueTable:
 
         Nobody can ask for messages of such a topic.
         """
-        queue = self.by_bytes.get((topic, queue_id))
+        queue = self._by_bytes.get((topic, queue_id))
         if queue is None:
             name = topic.decode(errors="replace")
             if not is_path_safe(name):
                 return None
-            queue = self.by_bytes[topic, queue_id] = self.queue(name, queue_id)
+            queue = self._by_bytes[topic, queue_id] = self.queue(name, queue_id)
+            if self._ext_file_bytes is None:
+                self.tails[topic, queue_id] = queue.tail
         return queue
 
     def extension(self, queue: ConsumeQueue) -> ConsumeQueueExt | None:
@@ -304,7 +309,8 @@ class QueueTable:
         anew; what that has to write goes behind the removal.
         """
         paths: list[Path] = []
-        self.by_bytes.clear()
+        self._by_bytes.clear()
+        self.tails.clear()
         for queue in self._topics.pop(topic, {}).values():
             paths += queue.delete()
             queue.forget()

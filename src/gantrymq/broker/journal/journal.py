@@ -14,13 +14,12 @@ from gantrymq.broker.journal.writing import JournalWriter
 from gantrymq.model.names import JOURNAL_TOPIC
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Set
 
     from gantrymq.broker.config_saving import ConfigSaver
     from gantrymq.broker.schedule import Schedule
     from gantrymq.broker.tables import Tables
     from gantrymq.clock import Clock
-    from gantrymq.kernel import QueueRun
     from gantrymq.store.message_store import MessageStore
 
 BEHIND_MAX: Final = 5000
@@ -102,9 +101,9 @@ class Journal:
         self.writer.flush()
         return self.writer.end
 
-    def arrived(self, runs: Sequence[QueueRun]) -> None:
+    def arrived(self, topics: Set[bytes]) -> None:
         """Read what the master has written."""
-        if self._is_open and not self._is_writing and any(run.topic == _TOPIC for run in runs):
+        if self._is_open and not self._is_writing and _TOPIC in topics:
             self._wake()
 
     def again_from(self, position: int) -> None:

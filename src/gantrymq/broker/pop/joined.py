@@ -21,7 +21,7 @@ from gantrymq.model.names import revive_topic
 
 if TYPE_CHECKING:
     from asyncio import Future
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence, Set
 
     from gantrymq.broker.config_saving import ConfigSaver
     from gantrymq.broker.pull import PullCounts
@@ -144,10 +144,10 @@ class TimersAndPops:
         """Forget a group that was deleted."""
         self.pops.forget(group=group)
 
-    def arrived(self, runs: Sequence[QueueRun]) -> None:
+    def arrived(self, runs: Sequence[QueueRun], topics: Set[bytes]) -> None:
         """Notice messages in queues; called by dispatch."""
-        self.timers.arrived(runs)
-        self.pops.arrived(runs)
+        self.timers.arrived(topics)
+        self.pops.arrived(runs, topics)
 
     def peer_closed(self, peer: Peer) -> None:
         """Forget the requests of a connection that is no more."""

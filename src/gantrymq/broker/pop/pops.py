@@ -14,7 +14,7 @@ from gantrymq.broker.pop.revive import Revival
 from gantrymq.wire.codes import RequestCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence, Set
 
     from gantrymq.broker.pop.offsets import QueueKey
     from gantrymq.broker.pop.parts import PopParts
@@ -48,15 +48,12 @@ class Pops:
             RequestCode.POP_ROLLBACK: self._looking.roll_back,
         }
 
-    def arrived(self, runs: Sequence[QueueRun]) -> None:
+    def arrived(self, runs: Sequence[QueueRun], topics: Set[bytes]) -> None:
         """Wake who waits for a message; called by dispatch."""
         self.parts.polling.arrived(runs)
         self.parts.notices.arrived(runs)
-        revive_topic = self._revive_topic
-        for run in runs:
-            if run[0] == revive_topic:
-                self.revival.wake()
-                break
+        if self._revive_topic in topics:
+            self.revival.wake()
 
     def expire(self, now: float) -> float | None:
         """Answer those who have waited long enough; return when to be called again."""

@@ -19,11 +19,10 @@ from gantrymq.broker.timer.takeover import Check, position_after
 from gantrymq.model.names import TIMER_TOPIC
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Set
 
     from gantrymq.broker.timer.slots import TimerSlots
     from gantrymq.clock import Clock
-    from gantrymq.kernel import QueueRun
     from gantrymq.store.message_store import MessageStore
 
 log = logging.getLogger(__name__)
@@ -119,9 +118,9 @@ class Timers:
         except OSError:
             log.exception("how far timers are could not be saved")
 
-    def arrived(self, runs: Sequence[QueueRun]) -> None:
+    def arrived(self, topics: Set[bytes]) -> None:
         """Notice a record in the topic, or what was waited for; called by dispatch."""
-        if self._is_barred or self._delivery.is_unread or any(run[0] == _TOPIC for run in runs):
+        if self._is_barred or self._delivery.is_unread or _TOPIC in topics:
             self._wake()
 
     # -- the tick -------------------------------------------------------------------------------

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gantrymq.kernel.reference import lane, pull_lane
+from gantrymq.kernel.reference import lane, pull_lane, queue_tails
 from gantrymq.kernel.reference.columns import scan_columns
 from gantrymq.kernel.reference.dispatch import dispatch_records
 from gantrymq.kernel.reference.frames import split_frames
 from gantrymq.kernel.reference.gather import gather_records
 from gantrymq.kernel.reference.index import insert_keys
 from gantrymq.kernel.reference.pages import touch_pages
+from gantrymq.kernel.reference.queue_tails import extend_queues
 from gantrymq.kernel.reference.records import (
     crc32,
     decode_record,
@@ -32,18 +33,20 @@ from gantrymq.kernel.reference.torn import find_torn
 from gantrymq.kernel.reference.units import scan_units
 
 if TYPE_CHECKING:
-    from gantrymq.kernel import lanes
+    from gantrymq.kernel import lanes, tails
 
 KERNEL_NAME = "readable"
 # Of the interface's own type: a kernel's attribute may be exchanged, so a narrower one will not do.
 SendLane: type[lanes.SendLane] = lane.SendLane
 PullLane: type[lanes.PullLane] = pull_lane.PullLane
 PullWay: type[lanes.PullWay] = pull_lane.PullWay
+QueueTail: type[tails.QueueTail] = queue_tails.QueueTail
 
 __all__ = [
     "KERNEL_NAME",
     "PullLane",
     "PullWay",
+    "QueueTail",
     "SendLane",
     "crc32",
     "decode_record",
@@ -53,6 +56,7 @@ __all__ = [
     "encode_pull_reply",
     "encode_record",
     "encode_send_reply",
+    "extend_queues",
     "find_record",
     "find_torn",
     "gather_records",
