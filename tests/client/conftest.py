@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from support.targets import Target
     from support.transport import Result, Run
 
-TEST_S_MAX = 60
+TEST_S_MAX = 150
 TARGETS = [
     "gantrymq",
     *(pytest.param(f"apache-{each}", marks=pytest.mark.tool("java")) for each in apache.VERSIONS),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from support.targets import Target
     from support.transport import Run
 
-WAIT_S = 30
+WAIT_S = 90
 
 
 def test_kombu_gives_back_and_acknowledges(target: Target) -> None:

@@ -75,7 +75,7 @@ def test_a_broker_that_is_frozen_and_goes_on(
         async with traffic.flowing():
             frozen.freeze()
             # Longer than the time limit of a send.
-            await until(lambda: traffic.failed, 10)
+            await until(lambda: traffic.failed)
             frozen.thaw()
             await traffic.resumes()
 

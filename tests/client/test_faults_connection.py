@@ -121,7 +121,7 @@ def test_a_broker_that_answers_late(servers: Servers, delay_s: float) -> None:
             async with traffic.flowing():
                 servers.to_broker.delay_s = delay_s
                 if late_for_sends:
-                    await until(lambda: traffic.failed.total() > 8, 20)
+                    await until(lambda: traffic.failed.total() > 8)
                 else:
                     await traffic.resumes()
                     assert not traffic.failed

@@ -157,7 +157,7 @@ def test_a_failed_message_comes_again(target: Target, run: Run) -> None:
         consumer = consumer_of(target, group)
         consumer.subscribe(topic, "*", handler)
         async with consumer:
-            await until(lambda: len(attempts) >= 4, 40)
+            await until(lambda: len(attempts) >= 4, 90)
 
     run(main())
     assert attempts[:3] == [(b"m0", 1, topic), (b"m1", 1, topic), (b"m2", 1, topic)]

@@ -192,7 +192,7 @@ def test_names_inside_a_namespace(target: Target, run: Run) -> None:
         consumer = PushConsumer(target.namesrv, group, start="first", namespace="INST")
         consumer.subscribe(name, "*", handler)
         async with consumer:
-            await until(lambda: len(seen) == 2, 40)
+            await until(lambda: len(seen) == 2, 90)
         async with PullConsumer(target.namesrv, group, namespace="INST") as reader:
             (queue,) = await reader.queues(name)
             assert await reader.committed(queue) == 1

@@ -60,7 +60,7 @@ def test_a_failed_message_comes_again(target: Target, run: Run) -> None:
         consumer = PushConsumer(target.namesrv, group, start="first", pop=True)
         consumer.subscribe(topic, "*", handler)
         async with consumer:
-            await until(lambda: len(attempts) == 4, 40)
+            await until(lambda: len(attempts) == 4, 90)
 
     run(main())
     assert attempts == [(b"m0", 1), (b"m1", 1), (b"m2", 1), (b"m1", 2)]

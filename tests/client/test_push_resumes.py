@@ -109,7 +109,7 @@ def test_a_server_that_is_killed_and_comes_back(tmp_path: Path, run: Run, *, ord
                 await asyncio.sleep(0.3)
                 server.start()
                 await asyncio.to_thread(when_it_answers, target, "Kill")
-                await until(lambda number=number: len(handled) == 200 * (number + 1), 30)  # type: ignore[misc]
+                await until(lambda number=number: len(handled) == 200 * (number + 1), 90)  # type: ignore[misc]
 
     with killable(tmp_path) as server:
         run(main(server))
@@ -133,7 +133,7 @@ def test_connections_that_are_cut(target: Target, run: Run) -> None:
                 await until(lambda number=number: len(handled) > 100 * number)  # type: ignore[misc]
                 for connection in tuple(consumer._core.connections.table.connections.values()):
                     connection.abort("cut by a test")
-            await until(lambda: len(handled) == 2000, 40)
+            await until(lambda: len(handled) == 2000, 90)
 
     run(main())
     assert set(handled) == set(numbered(2000))

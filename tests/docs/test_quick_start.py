@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
-READY_SECONDS_MAX = 30
+READY_SECONDS_MAX = 90
 COMMAND_SECONDS_MAX = 100
-STOP_SECONDS_MAX = 30
+STOP_SECONDS_MAX = 90
 
 
 def commands() -> list[str]:

@@ -18,7 +18,7 @@ from gantrymq.testing import ThreadedBroker
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-WAIT_S = 20
+WAIT_S = 60
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from celery.contrib.testing.worker import start_worker
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-WAIT_S = 30
+WAIT_S = 90
 
 
 @contextmanager

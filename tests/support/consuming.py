@@ -79,7 +79,7 @@ def numbered(count: int, prefix: str = "m") -> list[bytes]:
     return [f"{prefix}{number}".encode() for number in range(count)]
 
 
-async def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
+async def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
     """Return when a condition holds; fail when it does not in time."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - it is about servers, which tell nobody

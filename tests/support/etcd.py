@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-START_S_MAX: Final = 20
+START_S_MAX: Final = 60
 
 
 class Running:

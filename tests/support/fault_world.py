@@ -39,11 +39,11 @@ ROOT: Final = Path(__file__).parents[2]
 HERE: Final = "127.0.0.1"
 ELSEWHERE: Final = "127.0.0.2"
 """Where clients are told that a broker is that is behind a proxy."""
-START_S_MAX: Final = 30.0
-RESUME_S_MAX: Final = 30.0
+START_S_MAX: Final = 90.0
+RESUME_S_MAX: Final = 90.0
 """How long traffic may take to flow again when the fault is over."""
 IS_LONG: Final = os.environ.get("GANTRYMQ_LONG_FAULTS") == "1"
-TEST_S_MAX: Final = 900.0 if IS_LONG else 90.0
+TEST_S_MAX: Final = 900.0 if IS_LONG else 240.0
 Result = TypeVar("Result")
 
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 ROOT: Final = Path(__file__).parents[2]
-START_SECONDS_MAX: Final = 30
-STOP_SECONDS_MAX: Final = 30
+START_SECONDS_MAX: Final = 90
+STOP_SECONDS_MAX: Final = 90
 LOG_LINES_SHOWN: Final = 40
 SMALL_FILES: Final = {
     "mappedFileSizeCommitLog": str(16 << 20),

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from gantrymq.wire.fields import Header
 
-TIMEOUT_SECONDS = 30
+TIMEOUT_SECONDS = 60
 PULL_COUNT_MAX = 32
 FOREVER_MS = 2**62
 READER_GROUP = "reader"

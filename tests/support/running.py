@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gantrymq.store.message_store import MessageStore
 
 Result = TypeVar("Result")
-WAIT_S = 30
+WAIT_S = 90
 
 
 class RunningBroker:

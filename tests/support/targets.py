@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-ROUTE_S_MAX: Final = 15
+ROUTE_S_MAX: Final = 60
 SETTINGS: Final = {
     # A producer is asked about its half messages within two seconds or so.
     "transactionTimeOut": "1000",

@@ -13,11 +13,12 @@ from support import tools
 from support.tools import Tool
 
 ROOT = Path(__file__).parents[2]
+TOOLCHAIN = "tests/interop/test_toolchain.py"
 
 
 def run(folder: Path, ci: str) -> subprocess.CompletedProcess[str]:
     """Run the toolchain's tests on a machine that has nothing but Python."""
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "tests/interop"]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", TOOLCHAIN]
     environment = {**os.environ, "PATH": str(folder), "CI": ci}
     return subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=120

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 QUEUES: Final = 4
 RECEIVE_SECONDS_MAX: Final = 70
 """A client may look for a new retry topic every 30 s, and share queues every 20 s."""
-ROUTE_SECONDS_MAX: Final = 10
+ROUTE_SECONDS_MAX: Final = 40
 QUIET_SECONDS: Final = 1.5
 """How long one waits for what must not come."""
 

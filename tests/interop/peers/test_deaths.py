@@ -93,7 +93,7 @@ def test_the_producers_of_a_group_are_listed_until_they_die(
         assert (language, version) == ("JAVA", "V4_9_7")
     assert len({row[0] for row in rows.values()}) == 3, "each has its connection"
     one.end()
-    wait_until(lambda: set(listed()) == {"first", "second"}, "the dead one is still listed", 10)
+    wait_until(lambda: set(listed()) == {"first", "second"}, "the dead one is still listed", 40)
 
 
 # -- orderly members -----------------------------------------------------------------------------

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-REOWNED_SECONDS_MAX: Final = 25
+REOWNED_SECONDS_MAX: Final = 60
 LANGUAGES: Final = ("java-4.9.7", "java-5.5.0-binary", "go", "node", "cpp")
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from gantrymq.client.received import ReceivedMessage
 
-WAIT_S = 20
+WAIT_S = 60
 
 
 @pytest.fixture

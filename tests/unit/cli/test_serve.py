@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).parents[3]
-READY_S_MAX = 20
+READY_S_MAX = 60
 SMALL = (
     "mappedFileSizeCommitLog=1048576\nmaxHashSlotNum=1000\nmaxIndexNum=4000\nbrokerIP1=127.0.0.1\n"
     "waitTimeMillsInSendQueue=10000\n"

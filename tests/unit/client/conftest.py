@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from support.transport import Result, Run
 
-TEST_S_MAX = 30
+TEST_S_MAX = 90
 
 
 @pytest.fixture(params=["asyncio", "uvloop"])

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from support.transport import Result, Run
 
-TEST_S_MAX = 30
-STOP_S_MAX = 5
+TEST_S_MAX = 90
+STOP_S_MAX = 20
 
 
 @pytest.fixture(params=["asyncio", "uvloop"])

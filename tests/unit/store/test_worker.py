@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Calls: TypeAlias = queue.SimpleQueue[Callable[[], None]]
 
-WAIT_S = 20
+WAIT_S = 60
 
 
 @pytest.fixture
