@@ -27,7 +27,7 @@ closing='(passed|failed|error|errors|skipped|deselected|no tests ran).* in [0-9.
 tests() {
     local colour=no
     [ ! -t 1 ] || colour=yes
-    "$python" -m pytest -n "${PYTEST_WORKERS:-2}" --color="$colour" "$@" 2>&1 | tee "$log" |
+    "$python" -m pytest -n "${PYTEST_WORKERS:-2}" --dist worksteal --color="$colour" "$@" 2>&1 | tee "$log" |
         grep --line-buffered -vE "$closing"
     return "${PIPESTATUS[0]}"
 }

@@ -11,6 +11,7 @@ from gantrymq.blocking import PullConsumer
 from gantrymq.testing import ThreadedBroker
 from support import apache, tools
 from support.pipeline import run_well
+from support.routes import wait_for_route
 from support.spark import run_available, run_to_end, wait_for
 
 if TYPE_CHECKING:
@@ -64,11 +65,12 @@ def check(spark: SparkSession, namesrv: str, root: Path, work: Path) -> None:
     )
     writer = frame.write.format("rocketmq").option("nameServer", namesrv).mode("append")
     # A broker that has just started takes a while to be in the template's route.
+    wait_for_route(namesrv)
     writer.options(topic="Made", retries="20").save()
     read = spark.read.format("rocketmq").option("topic", "Made")
     over_wire, files = read.option("nameServer", namesrv), None
     files = spark.read.format("rocketmq").option("topic", "Made").option("path", str(root))
-    wait_for("the queue files", lambda: files.load().count() == COUNT, 20)
+    wait_for("the queue files", lambda: files.load().count() == COUNT, 60)
     assert bodies(over_wire.load()) == numbered(COUNT)
     assert sorted(over_wire.load().collect()) == sorted(files.load().collect())
     for sql in ("TAGS = 't1'", "TAGS <> 't1'"):

@@ -29,6 +29,7 @@ from gantrymq.wire.codes import RequestCode
 from support import ports
 from support.consuming import until
 from support.remoting import RemotingClient
+from support.routes import wait_for_route
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine
@@ -179,6 +180,7 @@ class Traffic:
             name_servers=parse_name_servers(self._namesrv), route_s=1.0, heartbeat_s=1.0
         )
         producer = Producer(self._namesrv, "fault_producers", timeout_s=2.0, settings=settings)
+        await asyncio.to_thread(wait_for_route, self._namesrv.partition(";")[0])
         async with consumer, producer:
             senders = [asyncio.create_task(self._send(producer)) for _ in range(self._senders)]
             try:

@@ -8,18 +8,17 @@ import time
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final
 
-from gantrymq.wire.codes import RequestCode, ResponseCode
-from gantrymq.wire.headers.namesrv import GetRouteInfoRequest
+from gantrymq.wire.codes import RequestCode
 from gantrymq.wire.headers.topic import CreateTopicRequest
 from gantrymq.wire.record import MessageRecord, decode_record
 from support import apache, gantry
 from support.remoting import RemotingClient
+from support.routes import ROUTE_S_MAX, TEMPLATE, wait_for_route
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-ROUTE_S_MAX: Final = 60
 SETTINGS: Final = {
     # A producer is asked about its half messages within two seconds or so.
     "transactionTimeOut": "1000",
@@ -96,19 +95,7 @@ class Target:
 
     def wait_for_route(self, topic: str) -> None:
         """Wait until the name server is there and knows a topic."""
-        host, _, port = self.namesrv.rpartition(":")
-        deadline = time.monotonic() + ROUTE_S_MAX
-        header = GetRouteInfoRequest(topic=topic)
-        while time.monotonic() < deadline:
-            try:
-                with RemotingClient(host, int(port)) as client:
-                    answer = client.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, header)
-            except OSError:
-                answer = None
-            if answer is not None and answer.code == ResponseCode.SUCCESS:
-                return
-            time.sleep(0.02)
-        raise TimeoutError(f"the name server does not know {topic} after {ROUTE_S_MAX} s")
+        wait_for_route(self.namesrv, topic)
 
 
 @contextmanager
@@ -128,5 +115,5 @@ def running(kind: str, work: Path) -> Iterator[Target]:
             }
             broker = stack.enter_context(apache.broker(version, work / "broker", settings))
             target = Target(kind, names.address, broker.address)
-        target.wait_for_route("TBW102")
+        target.wait_for_route(TEMPLATE)
         yield target

@@ -38,6 +38,8 @@ logger = logging.getLogger(__name__)
 
 TAKEN_UP_AT_ONCE: Final = 16
 """Queues whose offsets are asked for at the same time."""
+LAST_COMMIT_TRIES: Final = 3
+"""Requests for one offset before a queue is given back without it."""
 
 
 class Delivery(Protocol):
@@ -204,7 +206,7 @@ class Member:
         try:
             await reader.stop()
             await self.delivery.release(mine)
-            await self.offsets.save_one(mine)
+            await self._save_last(mine)
             mine.drop()
             if self.locks is not None:
                 await self.locks.unlock([mine.queue])
@@ -213,6 +215,16 @@ class Member:
             mine.drop()
             self._leaving.pop(mine.queue, None)
             self._leaving_queues.pop(mine.queue, None)
+
+    async def _save_last(self, mine: ProcessQueue) -> None:
+        """Commit how far a queue was read, for its next owner; a broker may be slow for once."""
+        for _ in range(LAST_COMMIT_TRIES):
+            if await self.offsets.save_one(mine):
+                return
+        logger.warning(
+            "%s is given back, and %d could not be committed: the next member begins before it",
+            mine.queue, mine.commit_offset,
+        )  # fmt: skip
 
     def _moved(self, mine: ProcessQueue, offset: int) -> None:
         """Go on elsewhere in a queue, since the broker says so."""
