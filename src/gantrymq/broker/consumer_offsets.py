@@ -129,6 +129,10 @@ class ConsumerOffsets(SavedState):
         """Return the groups that have offsets in a topic."""
         return self._committed.groups_of(topic)
 
+    def pairs(self) -> list[tuple[str, str]]:
+        """Return every topic and group that has offsets."""
+        return self._committed.pairs()
+
     def slowest(
         self,
         topic: str,

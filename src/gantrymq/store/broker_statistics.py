@@ -203,6 +203,10 @@ class BrokerStatistics:
         minute, hour, day = (self._window(count, window) for window in range(len(WINDOWS)))
         return BrokerStats(stats_minute=minute, stats_hour=hour, stats_day=day)
 
+    def totals(self, stat: Stat) -> dict[str, int]:
+        """Return every sum of one kind since the start, by key."""
+        return {key: count.value for key, count in self._tables[stat].items()}
+
     def group_get_tps(self, group: str, topic: str) -> float:
         """Return the messages a second that a group takes from a topic, over the last minute."""
         found = self.view(Stat.GROUP_GET_NUMS.name, f"{topic}@{group}")
