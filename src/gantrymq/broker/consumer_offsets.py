@@ -129,9 +129,9 @@ class ConsumerOffsets(SavedState):
         """Return the groups that have offsets in a topic."""
         return self._committed.groups_of(topic)
 
-    def pairs(self) -> list[tuple[str, str]]:
-        """Return every topic and group that has offsets."""
-        return self._committed.pairs()
+    def topics(self) -> list[str]:
+        """Return every topic that a group has offsets in."""
+        return self._committed.topics()
 
     def slowest(
         self,

@@ -10,11 +10,11 @@ Owned by the task of the scrape.
 
 from __future__ import annotations
 
-from heapq import nlargest
+from heapq import heappush, heappushpop
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Collection, Sequence
 
     from gantrymq.metrics.turns import Turns
 
@@ -41,34 +41,43 @@ class CounterTable:
         self._before: dict[str, Counts] = {}
         self._other: list[int] = []
 
-    async def look(self, totals: Mapping[str, Counts], turns: Turns) -> Counted:
-        """Take in all counters as they are now; nobody may change `totals` meanwhile."""
-        moved = await self._moves(totals, turns)
-        self._choose(totals, moved)
-        for key in totals:
-            if key in moved and key not in self._idle:
-                self._add_other(totals[key], self._before.get(key))
+    async def look(
+        self, keys: Sequence[str], counts: Callable[[str], Counts | None], turns: Turns
+    ) -> Counted:
+        """Take in all counters as they are now; None is one that has gone meanwhile."""
+        moved: dict[str, tuple[Counts, Counts | None]] = {}
+        for key in keys:
+            now, before = counts(key), self._before.get(key)
+            if now is not None and now != before:
+                moved[key] = now, before
+                self._before[key] = now
             await turns.next()
-        self._before = dict(totals)
-        shown = [(key, totals[key]) for key in self._idle]
-        return Counted(shown, tuple(self._other), len(totals) - len(shown))
-
-    async def _moves(self, totals: Mapping[str, Counts], turns: Turns) -> dict[str, int]:
-        """Return who has moved since the last scrape, and how far."""
-        moved: dict[str, int] = {}
-        for key, counts in totals.items():
-            before = self._before.get(key)
-            if before is None or before != counts:
-                moved[key] = counts[0] - (0 if before is None else before[0])
+        if len(self._before) > len(keys):
+            kept = set(keys)
+            for key in [key for key in self._before if key not in kept]:
+                del self._before[key]
+        waiting: list[tuple[int, str]] = []
+        for key, (now, before) in moved.items():
+            if key not in self._idle:
+                step = now[0] if before is None else now[0] - before[0]
+                add = heappush if len(waiting) < self._shown_max else heappushpop
+                add(waiting, (step, key))
             await turns.next()
-        return moved
+        self._choose(moved, sorted(waiting, reverse=True))
+        for key, (now, before) in moved.items():
+            if key not in self._idle:
+                self._add_other(now, before)
+            await turns.next()
+        shown = [(key, self._before[key]) for key in self._idle]
+        return Counted(shown, tuple(self._other), len(self._before) - len(shown))
 
-    def _choose(self, totals: Mapping[str, Counts], moved: Mapping[str, int]) -> None:
+    def _choose(self, moved: Collection[str], waiting: Sequence[tuple[int, str]]) -> None:
+        """Find out who is shown: of those `waiting`, the ones that did most come first."""
         idle = self._idle
-        for key in [key for key in idle if key not in totals]:
+        for key in [key for key in idle if key not in self._before]:
             del idle[key]
-        if len(totals) <= self._shown_max:
-            self._idle = {key: 0 if key in moved else idle.get(key, 0) for key in totals}
+        if len(self._before) <= self._shown_max:
+            self._idle = {key: 0 if key in moved else idle.get(key, 0) for key in self._before}
             return
         for key in idle:
             idle[key] = 0 if key in moved else idle[key] + 1
@@ -76,8 +85,7 @@ class CounterTable:
         tired = [key for key, rounds in idle.items() if rounds >= IDLE_ROUNDS]
         if free + len(tired) <= 0:
             return
-        wanted = [key for key in moved if key not in idle]
-        wanted = nlargest(free + len(tired), wanted, key=lambda key: (moved[key], key))
+        wanted = [key for _, key in waiting[: free + len(tired)]]
         for key in tired[: max(0, len(wanted) - free)]:
             del idle[key]
         idle.update(dict.fromkeys(wanted, 0))

@@ -50,7 +50,7 @@ class _Some(Collector):
         made = HistogramMetricFamily(self._name, self._family.text, labels=labels)
         for row in self._rows:
             spread = cast("Spread", row)
-            ends = [*(f"{bound:.9g}" for bound in spread.bounds), "+Inf"]
+            ends = [*(str(float(bound)) for bound in spread.bounds), "+Inf"]
             made.add_metric(spread.labels, list(zip(ends, spread.below, strict=True)), spread.total)
         return made
 

@@ -23,6 +23,8 @@ HEAD_BYTES_MAX: Final = 8192
 HEAD_S_MAX: Final = 5.0
 ANSWER_S_MAX: Final = 30.0
 CONNECTIONS_MAX: Final = 32
+LINGER_S_MAX: Final = 0.5
+LINGER_BYTES_MAX: Final = 1 << 20
 JSON: Final = "application/json"
 _TEXT: Final = "text/plain; charset=utf-8"
 _WORDS_OF_A_REQUEST: Final = 3
@@ -88,8 +90,12 @@ class HttpResponder:
                 answer = await self._answer(reader)
                 writer.write(_encoded(answer))
                 await writer.drain()
+                if answer.status >= HTTPStatus.BAD_REQUEST:
+                    await _linger(reader, writer)
         except (OSError, TimeoutError):
             log.debug("a reader of metrics went away")
+        except asyncio.CancelledError:
+            log.debug("a reader of metrics was cut off")  # by `stop`, which waits for this task
         finally:
             writer.close()
             with suppress(OSError):
@@ -139,6 +145,19 @@ class HttpResponder:
         if words[0] != b"GET":
             raise _Refused(HTTPStatus.METHOD_NOT_ALLOWED, "only GET is answered here")
         return words[1].partition(b"?")[0].decode("latin-1")
+
+
+async def _linger(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Take in the rest of what was refused: with bytes unread, a close would take the answer back.
+
+    For a moment and not for ever.
+    """
+    writer.write_eof()
+    left = LINGER_BYTES_MAX
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LINGER_S_MAX):
+            while left > 0 and (taken := await reader.read(HEAD_BYTES_MAX)):
+                left -= len(taken)
 
 
 def _encoded(answer: HttpAnswer) -> bytes:

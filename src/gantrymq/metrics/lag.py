@@ -13,8 +13,8 @@ Owned by the task of the scrape.
 
 from __future__ import annotations
 
-from heapq import heappush, heappushpop, nlargest
-from typing import TYPE_CHECKING, Final, NamedTuple
+from heapq import heappush, heappushpop
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 from gantrymq.broker.questions import ask
 from gantrymq.errors import GantryError
@@ -43,14 +43,17 @@ class QueueLag(NamedTuple):
 
 
 class GroupLag(NamedTuple):
-    """A group in one topic."""
+    """A group in one topic; ordered in the same way."""
 
+    messages: int
     group: str
     topic: str
-    messages: int
     in_flight: int
     ready: int
     queues: Sequence[QueueLag]
+
+
+Lag = TypeVar("Lag", QueueLag, GroupLag)
 
 
 class Lags(NamedTuple):
@@ -63,31 +66,54 @@ class Lags(NamedTuple):
     queues_left_out: int
 
 
+class _Worst(Generic[Lag]):
+    """Those furthest behind; the others are counted and forgotten, for there may be many."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._heap: list[Lag] = []
+        self.left_out = 0
+
+    def add(self, one: Lag) -> Lag | None:
+        """Take one in; return the one that is not among the worst, if there are enough."""
+        if len(self._heap) < self._most:
+            heappush(self._heap, one)
+            return None
+        self.left_out += 1
+        return heappushpop(self._heap, one)
+
+    def sorted(self) -> list[Lag]:
+        """Return them, the worst first."""
+        return sorted(self._heap, reverse=True)
+
+
 async def measure(broker: Broker, shown_max: int, turns: Turns) -> Lags:
     """Return the groups and queues that are furthest behind, at most so many of each."""
-    found: list[GroupLag] = []
-    worst: list[QueueLag] = []
-    queues = 0
-    for topic, group in broker.tables.offsets.pairs():
-        one = _of(broker, group, topic)
-        if one is None:
-            continue
-        found.append(one)
-        queues += len(one.queues)
-        for queue in one.queues:
-            if len(worst) < shown_max:
-                heappush(worst, queue)
-            elif queue > worst[0]:
-                heappushpop(worst, queue)
-        await turns.next()
-    shown = nlargest(shown_max, found, key=lambda one: (one.messages, one.group, one.topic))
-    other = (
-        sum(one.messages for one in found) - sum(one.messages for one in shown),
-        sum(one.in_flight for one in found) - sum(one.in_flight for one in shown),
-        sum(one.ready for one in found) - sum(one.ready for one in shown),
+    groups: _Worst[GroupLag] = _Worst(shown_max)
+    queues: _Worst[QueueLag] = _Worst(shown_max)
+    other = [0, 0, 0]
+    offsets = broker.tables.offsets
+    for topic in offsets.topics():
+        for group in offsets.groups_of(topic):
+            one = _of(broker, group, topic)
+            if one is None:
+                continue
+            for queue in one.queues:
+                queues.add(queue)
+            rest = groups.add(one)
+            if rest is not None:
+                other[0] += rest.messages
+                other[1] += rest.in_flight
+                other[2] += rest.ready
+            await turns.next()
+    messages, in_flight, ready = other
+    return Lags(
+        groups.sorted(),
+        queues.sorted(),
+        (messages, in_flight, ready),
+        groups.left_out,
+        queues.left_out,
     )
-    worst.sort(reverse=True)
-    return Lags(shown, worst, other, len(found) - len(shown), queues - len(worst))
 
 
 def _of(broker: Broker, group: str, topic: str) -> GroupLag | None:
@@ -110,9 +136,9 @@ def _of(broker: Broker, group: str, topic: str) -> GroupLag | None:
         pulled = max(tables.offsets.pull_offset(group, topic, queue_id), at)
         queues.append(QueueLag(max(0, end - at), group, topic, queue_id, at, pulled, end))
     return GroupLag(
+        sum(queue.messages for queue in queues),
         group,
         topic,
-        sum(queue.messages for queue in queues),
         sum(max(0, min(queue.pulled, queue.end) - queue.committed) for queue in queues),
         sum(max(0, queue.end - queue.pulled) for queue in queues),
         queues,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.broker.questions import ask
@@ -14,12 +13,16 @@ from gantrymq.store.questions import Questions
 from gantrymq.store.status import PutStatus
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
     from gantrymq.broker.broker import Broker
     from gantrymq.clock import Clock
     from gantrymq.metrics.sheet import Page
     from gantrymq.metrics.turns import Turns
     from gantrymq.store.durations import Durations
-    from gantrymq.store.files import Files
+
+    UsedBytes = Callable[[Path], Awaitable[int]]
 
 _GATE: Final = (
     PutStatus.PUT_OK,
@@ -43,10 +46,11 @@ def put_durations(page: Page, name: str, times: Durations) -> None:
 class StoreSource:
     """Writes what is known of the store."""
 
-    def __init__(self, broker: Broker, clock: Clock, files: Files) -> None:
+    def __init__(self, broker: Broker, clock: Clock, used_bytes: UsedBytes) -> None:
+        """Ask `used_bytes` about the disk of a directory."""
         self._broker = broker
         self._clock = clock
-        self._files = files
+        self._used_bytes = used_bytes
 
     async def fill(self, page: Page, turns: Turns) -> None:
         """Write everything about the store."""
@@ -138,8 +142,7 @@ class StoreSource:
     async def _disk(self, page: Page) -> None:
         root = self._broker.store_settings.paths.root
         try:
-            usage = await asyncio.to_thread(self._files.usage, root)
-            page.put("rocketmq_storage_size", usage.used, *LOCAL_DISK)
+            page.put("rocketmq_storage_size", await self._used_bytes(root), *LOCAL_DISK)
             earliest = await ask(self._broker.store, Questions.earliest_timestamp)
         except (GantryError, OSError):
             return  # a disk that does not answer has no size; the log says so

@@ -12,12 +12,16 @@ from gantrymq.model.names import DLQ_PREFIX, RETRY_PREFIX
 from gantrymq.store.broker_statistics import Stat
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
     from gantrymq.broker.broker import Broker
+    from gantrymq.metrics.bounds import Counted, Counts
     from gantrymq.metrics.sheet import Page
     from gantrymq.metrics.turns import Turns
 
 LOCAL_DISK: Final = ("local", "disk")
 _MESSAGE_TYPE: Final = "message.type"
+_OTHER_PAIR: Final = f"{OTHER}@{OTHER}"
 
 
 class TopicSource:
@@ -52,13 +56,10 @@ class TopicSource:
         return topic, told.lower() or "normal", yes_no(self._broker.tables.topics.is_system(topic))
 
     async def _stored(self, page: Page, turns: Turns) -> None:
-        totals = {
-            topic: (counts[0], counts[1])
-            for topic, counts in self._broker.counting.store.topics.items()
-        }
-        counted = await self._in.look(totals, turns)
-        rows = [*counted.shown, *([(OTHER, counted.other)] if counted.other else [])]
-        for topic, (messages, size) in rows:
+        topics = self._broker.counting.store.topics
+        names = list(topics)
+        counted = await self._in.look(names, _pairs_of(topics), turns)
+        for topic, (messages, size) in _rows(counted, OTHER):
             labels = self._in_labels(topic)
             page.put("rocketmq_messages_in_total", messages, *labels)
             page.put("rocketmq_throughput_in_total", size, *labels)
@@ -67,61 +68,52 @@ class TopicSource:
         for topic, sizes in self._sizes.by_topic.items():
             labels = self._in_labels(topic)
             page.spread("rocketmq_message_size", BOUNDS, sizes.below, sizes.total, *labels)
-        await self._dead_letters(page, totals, turns)
-
-    async def _dead_letters(
-        self, page: Page, totals: dict[str, tuple[int, int]], turns: Turns
-    ) -> None:
-        dead = {topic: counts for topic, counts in totals.items() if topic.startswith(DLQ_PREFIX)}
-        counted = await self._dead.look(dead, turns)
-        for topic, counts in counted.shown:
+        dead = [topic for topic in names if topic.startswith(DLQ_PREFIX)]
+        counted = await self._dead.look(dead, _pairs_of(topics), turns)
+        for topic, counts in _rows(counted, OTHER):
             group = topic.removeprefix(DLQ_PREFIX)
             labels = topic, group, yes_no(is_system_group(group))
             page.put("rocketmq_send_to_dlq_messages_total", counts[0], *labels)
-        if counted.other:
-            labels = OTHER, OTHER, "false"
-            page.put("rocketmq_send_to_dlq_messages_total", counted.other[0], *labels)
 
     async def _handed_out(self, page: Page, turns: Turns) -> None:
         statistics = self._broker.counting.broker
-        sizes = statistics.totals(Stat.GROUP_GET_SIZE)
-        totals = {
-            key: (messages, sizes.get(key, 0))
-            for key, messages in statistics.totals(Stat.GROUP_GET_NUMS).items()
-        }
-        counted = await self._out.look(totals, turns)
-        rows = [*counted.shown, *([(f"{OTHER}@{OTHER}", counted.other)] if counted.other else [])]
-        for key, (messages, size) in rows:
+
+        def counts(key: str) -> tuple[int, int] | None:
+            messages = statistics.total(Stat.GROUP_GET_NUMS, key)
+            size = statistics.total(Stat.GROUP_GET_SIZE, key)
+            return None if messages is None else (messages, size or 0)
+
+        counted = await self._out.look(statistics.keys(Stat.GROUP_GET_NUMS), counts, turns)
+        for key, (messages, size) in _rows(counted, _OTHER_PAIR):
             topic, _, group = key.partition("@")
             is_system = self._broker.tables.topics.is_system(topic) or is_system_group(group)
             labels = group, topic, yes_no(topic.startswith(RETRY_PREFIX)), yes_no(is_system)
             page.put("rocketmq_messages_out_total", messages, *labels)
             page.put("rocketmq_throughput_out_total", size, *labels)
-            await turns.next()
 
     async def _sent_back(self, page: Page, turns: Turns) -> None:
-        found = self._broker.counting.broker.totals(Stat.SNDBCK_PUT_NUMS)
-        counted = await self._back.look({key: (count,) for key, count in found.items()}, turns)
-        rows = [*counted.shown, *([(f"{OTHER}@{OTHER}", counted.other)] if counted.other else [])]
-        for key, (count,) in rows:
+        statistics, stat = self._broker.counting.broker, Stat.SNDBCK_PUT_NUMS
+
+        def counts(key: str) -> tuple[int] | None:
+            total = statistics.total(stat, key)
+            return None if total is None else (total,)
+
+        counted = await self._back.look(statistics.keys(stat), counts, turns)
+        for key, (count,) in _rows(counted, _OTHER_PAIR):
             topic, _, group = key.partition("@")
             page.put("gantrymq_sent_back_total", count, topic, group)
 
     async def _transactions(self, page: Page, turns: Turns) -> None:
         decided = self._broker.counting.decided
-        totals = {topic: (counts[0], counts[1]) for topic, counts in decided.items()}
-        counted = await self._decided.look(totals, turns)
-        rows = [*counted.shown, *([(OTHER, counted.other)] if counted.other else [])]
-        for topic, (committed, rolled_back) in rows:
+        counted = await self._decided.look(list(decided), _pairs_of(decided), turns)
+        for topic, (committed, rolled_back) in _rows(counted, OTHER):
             page.put("rocketmq_commit_messages_total", committed, topic)
             page.put("rocketmq_rollback_messages_total", rolled_back, topic)
 
     async def _timers(self, page: Page, turns: Turns) -> None:
         counts = self._broker.timed.timers.counts
-        totals = {topic: (moves[0], moves[1]) for topic, moves in counts.moved.items()}
-        counted = await self._timed.look(totals, turns)
-        rows = [*counted.shown, *([(OTHER, counted.other)] if counted.other else [])]
-        for topic, (came, gone) in rows:
+        counted = await self._timed.look(list(counts.moved), _pairs_of(counts.moved), turns)
+        for topic, (came, gone) in _rows(counted, OTHER):
             page.put("rocketmq_timer_enqueue_total", came, topic, *LOCAL_DISK)
             page.put("rocketmq_timer_dequeue_total", gone, topic, *LOCAL_DISK)
         most = counts.most_common(self._shown_max)
@@ -130,3 +122,20 @@ class TopicSource:
         rest = counts.total() - sum(count for _, count in most)
         if rest:
             page.put("rocketmq_timing_messages", rest, OTHER, *LOCAL_DISK)
+
+
+def _pairs_of(
+    table: Mapping[str, Sequence[int]],
+) -> Callable[[str], tuple[int, int] | None]:
+    """Return what reads two counts of a key, as they are when it is asked."""
+
+    def counts(key: str) -> tuple[int, int] | None:
+        found = table.get(key)
+        return None if found is None else (found[0], found[1])
+
+    return counts
+
+
+def _rows(counted: Counted, other: str) -> list[tuple[str, Counts]]:
+    """Return what is shown, and the sum of the rest under a name of its own."""
+    return [*counted.shown, (other, counted.other)] if counted.other else counted.shown

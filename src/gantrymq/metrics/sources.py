@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from gantrymq.broker.broker import Broker
     from gantrymq.clock import Clock
+    from gantrymq.metrics.of_store import UsedBytes
     from gantrymq.metrics.parts import BrokerParts, NamesrvParts
     from gantrymq.metrics.sheet import Sheet
     from gantrymq.metrics.turns import Turns
-    from gantrymq.store.files import Files
 
 
 class Source(Protocol):
@@ -33,9 +33,9 @@ class Source(Protocol):
 class _BrokerSources:
     """What is kept of one broker from scrape to scrape."""
 
-    def __init__(self, broker: Broker, clock: Clock, files: Files, shown_max: int) -> None:
+    def __init__(self, broker: Broker, clock: Clock, used_bytes: UsedBytes, shown_max: int) -> None:
         self.broker = broker
-        self.store = StoreSource(broker, clock, files)
+        self.store = StoreSource(broker, clock, used_bytes)
         self.topics = TopicSource(broker, shown_max)
         self.consumers = ConsumerSource(broker, clock, shown_max)
         self.requests = RequestTimes(clock)
@@ -49,12 +49,12 @@ class BrokerSource:
         self,
         parts: Callable[[], BrokerParts | None],
         clock: Clock,
-        files: Files,
+        used_bytes: UsedBytes,
         shown_max: int,
     ) -> None:
         self._parts = parts
         self._clock = clock
-        self._files = files
+        self._used_bytes = used_bytes
         self._shown_max = shown_max
         self._kept: _BrokerSources | None = None
 
@@ -62,7 +62,9 @@ class BrokerSource:
         """Begin with a broker that has been started, so that nothing of it is missed."""
         parts = self._parts()
         if parts is not None and (self._kept is None or self._kept.broker is not parts.broker):
-            self._kept = _BrokerSources(parts.broker, self._clock, self._files, self._shown_max)
+            self._kept = _BrokerSources(
+                parts.broker, self._clock, self._used_bytes, self._shown_max
+            )
 
     async def fill(self, sheet: Sheet, turns: Turns) -> None:
         """Write what the broker has now."""

@@ -7,6 +7,7 @@ question is answered when that is over.
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import logging
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,6 +23,7 @@ from gantrymq.store.files import OsFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
 
     from gantrymq.metrics.sources import Source
     from gantrymq.node.all_in_one import AllInOne
@@ -119,7 +121,13 @@ def broker_parts(node: BrokerNode | FailoverNode | None) -> BrokerParts | None:
 
 
 def _broker_source(parts: Callable[[], BrokerParts | None], series_max: int) -> BrokerSource:
-    return BrokerSource(parts, SystemClock(), OsFiles(), series_max)
+    return BrokerSource(parts, SystemClock(), _used_bytes, series_max)
+
+
+async def _used_bytes(path: Path) -> int:
+    """Ask the system on a thread: a disk may take its time."""
+    usage = await asyncio.to_thread(OsFiles().usage, path)
+    return usage.used
 
 
 def _namesrv_source(node: NamesrvNode) -> NamesrvSource:

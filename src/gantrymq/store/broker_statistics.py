@@ -203,9 +203,14 @@ class BrokerStatistics:
         minute, hour, day = (self._window(count, window) for window in range(len(WINDOWS)))
         return BrokerStats(stats_minute=minute, stats_hour=hour, stats_day=day)
 
-    def totals(self, stat: Stat) -> dict[str, int]:
-        """Return every sum of one kind since the start, by key."""
-        return {key: count.value for key, count in self._tables[stat].items()}
+    def keys(self, stat: Stat) -> list[str]:
+        """Return the keys of all sums of one kind."""
+        return list(self._tables[stat])
+
+    def total(self, stat: Stat, key: str) -> int | None:
+        """Return a sum since the start; None if there is none."""
+        count = self._tables[stat].get(key)
+        return None if count is None else count.value
 
     def group_get_tps(self, group: str, topic: str) -> float:
         """Return the messages a second that a group takes from a topic, over the last minute."""
