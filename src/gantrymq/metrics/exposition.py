@@ -10,6 +10,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.registry import Collector
 
 from gantrymq.metrics.catalogue import COMMON, Kind
+from gantrymq.metrics.sheet import Spread
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -17,12 +18,12 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
     from gantrymq.metrics.catalogue import Family
-    from gantrymq.metrics.sheet import Row, Sheet, Spread
+    from gantrymq.metrics.sheet import Row, Sheet
     from gantrymq.metrics.turns import Turns
 
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
-ROWS_AT_ONCE: Final = 16
-"""The library takes some ten microseconds for a line; a histogram has ten to thirty."""
+LINES_AT_ONCE: Final = 32
+"""The library takes some ten microseconds for a line."""
 
 
 class _Some(Collector):
@@ -59,8 +60,11 @@ async def rendered(sheet: Sheet, turns: Turns) -> bytes:
     """Return the text of a scrape."""
     parts: list[bytes] = []
     for name, family, rows in sheet.families():
-        for start in range(0, len(rows), ROWS_AT_ONCE):
-            some = _Some(name, family, rows[start : start + ROWS_AT_ONCE])
+        first = rows[0]
+        lines = len(first.below) + 2 if isinstance(first, Spread) else 1
+        step = max(1, LINES_AT_ONCE // lines)
+        for start in range(0, len(rows), step):
+            some = _Some(name, family, rows[start : start + step])
             text = generate_latest(cast("CollectorRegistry", some))
             # HELP and TYPE stand once, above all rows.
             parts.append(text.split(b"\n", 2)[2] if start else text)

@@ -48,7 +48,7 @@ class LoopDelay:
         self.start()
 
     def take_worst(self) -> float:
-        """Return the worst delay since this was last asked, one that lasts now included."""
+        """Return the worst delay since this was last asked."""
         worst, self._worst = self._worst, 0.0
         return worst
 

@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import logging
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, TextIO
 
 import msgspec
 
 TEXT_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-FORMATS: Final = ("text", "json")
 _USUAL: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 """What every record has."""
 
@@ -45,8 +44,21 @@ class JsonFormatter(logging.Formatter):
         return msgspec.json.encode(line, enc_hook=str).decode()
 
 
+class LineHandler(logging.StreamHandler[TextIO]):
+    """Writes on standard error; a class of its own, so that it is known again."""
+
+
 def configure_logs(level: str, form: str) -> None:
-    """Write lines of a level and above on standard error, as text or as json."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(JsonFormatter() if form == "json" else logging.Formatter(TEXT_FORMAT))
-    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    """Write lines of a level and above on standard error, as text or as json.
+
+    A process whose log somebody else has set up, as a test, is left as it is.
+    """
+    root = logging.getLogger()
+    ours = next((one for one in root.handlers if isinstance(one, LineHandler)), None)
+    if ours is None:
+        if root.handlers:
+            return
+        ours = LineHandler()
+        root.addHandler(ours)
+    ours.setFormatter(JsonFormatter() if form == "json" else logging.Formatter(TEXT_FORMAT))
+    root.setLevel(level.upper())

@@ -14,6 +14,8 @@ from typing import Final
 
 BUCKETS: Final = 25
 """The last but one ends at 2**24 microseconds, 16 s; the last one has the rest."""
+LENGTHS: Final = 65
+"""As long as the number can be: a quarter of a million years."""
 BOUNDS_S: Final = tuple((1 << place) / 1_000_000 for place in range(BUCKETS))
 """Where each bucket but the last ends, in seconds."""
 
@@ -24,14 +26,14 @@ class Durations:
     __slots__ = ("counts", "total_s")
 
     def __init__(self) -> None:
-        self.counts = [0] * (BUCKETS + 1)
+        self.counts = [0] * LENGTHS
+        """By the length of the number of microseconds; those beyond `BUCKETS` count as one."""
         self.total_s = 0.0
 
-    def add(self, seconds: float, times: int = 1) -> None:
-        """Count something that took so long, or several that took so long each."""
-        place = int(seconds * 1_000_000).bit_length()
-        self.counts[min(place, BUCKETS)] += times
-        self.total_s += seconds * times
+    def add(self, seconds: float) -> None:
+        """Count something that took so long."""
+        self.counts[int(seconds * 1_000_000).bit_length()] += 1
+        self.total_s += seconds
 
     @property
     def count(self) -> int:
@@ -40,4 +42,5 @@ class Durations:
 
     def below(self) -> list[int]:
         """Return for every bound how many took no longer; then how many there are."""
-        return list(accumulate(self.counts))
+        below = list(accumulate(self.counts))
+        return [*below[:BUCKETS], below[-1]]

@@ -51,7 +51,9 @@ def test_logs_are_written_as_chosen(form: str, monkeypatch: pytest.MonkeyPatch) 
     before, level = root.handlers[:], root.level
     said = io.StringIO()
     monkeypatch.setattr("sys.stderr", said)
+    root.handlers[:] = []
     try:
+        configure_logs("warning", "text")
         configure_logs("info", form)
         logging.getLogger("gantrymq.test").info("hello %s", "you")
         logging.getLogger("gantrymq.test").debug("not this")
@@ -63,3 +65,11 @@ def test_logs_are_written_as_chosen(form: str, monkeypatch: pytest.MonkeyPatch) 
         assert json.loads(line)["message"] == "hello you"
     else:
         assert line.endswith(" INFO gantrymq.test: hello you")
+
+
+def test_a_log_that_somebody_else_has_set_up_is_left_alone() -> None:
+    root = logging.getLogger()
+    before, level = root.handlers[:], root.level
+    assert before, "pytest has its own"
+    configure_logs("debug", "json")
+    assert (root.handlers, root.level) == (before, level)
