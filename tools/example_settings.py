@@ -63,6 +63,9 @@ NAMESRV_HEAD = """\
 NAMESRV_MEANINGS = {
     "listenPort": "port it listens at; 0 takes a free one",
     "bindAddress": "address it listens at",
+    "metricsPort": "port of /metrics, /healthz and /readyz; -1 is none, 0 any that is free",
+    "metricsBindAddress": "address of that port",
+    "logFormat": "how lines of the log are written: text, or json, an object a line",
     "kvConfigPath": "file with key-value configuration, the only thing kept over a restart",
     "configStorePath": "file that settings changed over the wire are kept in",
     "orderMessageEnable": "put the order configuration of a topic into its route",

@@ -3,7 +3,7 @@
 A part is a package or module directly under `gantrymq`. The order, lowest first:
 
     errors, limits, clock, version
-    kernel, model < wire < store < broker < transport < cluster < namesrv < node
+    kernel, model < wire < store < broker < transport < cluster < namesrv < metrics < node
 
 A part imports itself and lower ones, except where `MAY_USE` says less: `broker` knows nothing of
 sockets, `transport` nothing of brokers, and what stands beside the order (client, cli, dashboard,
@@ -51,8 +51,22 @@ MAY_USE: dict[str, frozenset[str]] = {
     "cluster": frozenset({"kernel", "model", "wire", "store", "broker", "transport"}),
     "namesrv": frozenset({"kernel", "model", "wire"}),
     "proxy": frozenset({"kernel", "model", "wire", "store", "broker", "transport"}),
+    "metrics": frozenset(
+        {"kernel", "model", "wire", "store", "broker", "transport", "cluster", "namesrv"}
+    ),
     "node": frozenset(
-        {"kernel", "model", "wire", "store", "broker", "transport", "cluster", "namesrv", "proxy"}
+        {
+            "kernel",
+            "model",
+            "wire",
+            "store",
+            "broker",
+            "transport",
+            "cluster",
+            "namesrv",
+            "proxy",
+            "metrics",
+        }
     ),
     "client": frozenset({"model", "wire", "transport"}),
     "admin": frozenset({"model", "wire", "transport", "client"}),

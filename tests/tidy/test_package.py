@@ -81,6 +81,7 @@ def test_the_source_distribution_holds_what_builds_and_tests(built: Built) -> No
         "pyproject.toml", "requirements.lock", "setup.py", "src/gantrymq/py.typed",
     }  # fmt: skip
     files |= sources("src", ".py", ".pyx", ".pxi") | sources("docs", ".md")
+    files |= sources("contrib", ".json")
     files |= sources("tools", ".sh", ".py") | sources("bench", ".py") | sources("fuzz", ".py")
     files |= {name for name in sources("tests", ".py") if not name.startswith("tests/golden/")}
     assert files - built.sdist == set()

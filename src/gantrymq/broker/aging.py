@@ -84,6 +84,7 @@ class Ages:
         cause = "TIMEOUT_CLEAN_QUEUE"
         if code in SENDS and self._page_cache.is_busy:
             cause = "PCBUSY_CLEAN_QUEUE"
+        self._counting.store.refused(cause)
         raise SystemBusy(
             f"[{cause}]broker busy, start flow control for a while, period in queue: "
             f"{waited_ms}ms, size of queue: {behind}"

@@ -321,6 +321,7 @@ class Broker:
                 is_slave=lambda: self.is_slave,
                 wake=self._transactions_moved,
                 stored=self.counting.stored,
+                ended=self.counting.transaction_ended,
             )
         )
 

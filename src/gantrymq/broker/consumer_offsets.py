@@ -129,6 +129,10 @@ class ConsumerOffsets(SavedState):
         """Return the groups that have offsets in a topic."""
         return self._committed.groups_of(topic)
 
+    def topics(self) -> list[str]:
+        """Return every topic that a group has offsets in."""
+        return self._committed.topics()
+
     def slowest(
         self,
         topic: str,

@@ -6,7 +6,7 @@ send costs nothing here. Pulls are added up in the same way.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from gantrymq.store.broker_statistics import BrokerStatistics
     from gantrymq.store.put import NewMessage, Stored
     from gantrymq.store.statistics import StoreStatistics
+
+
+TOPICS_MAX: Final = 65_536
+"""Topics whose transactions are counted one by one."""
 
 
 class Counting:
@@ -33,6 +37,8 @@ class Counting:
         """Times that members of a group were found to subscribe differently."""
         self.old_requests = 0
         """Requests that were refused for their age."""
+        self.decided: dict[str, list[int]] = {}
+        """By topic: transactions that were committed, and that were rolled back."""
         self.forwarded: Callable[[], int] = lambda: 0
         """Returns how many requests were passed on to another master."""
 
@@ -41,6 +47,15 @@ class Counting:
         size = sum(len(message.body) for message in messages)
         topic, queue_id = messages[0].topic, messages[0].queue_id
         self.broker.put(topic, queue_id, stored.messages, size)
+
+    def transaction_ended(self, topic: str, committed: bool) -> None:
+        """Count a decision about a half message."""
+        counts = self.decided.get(topic)
+        if counts is None:
+            if len(self.decided) >= TOPICS_MAX:
+                return
+            counts = self.decided[topic] = [0, 0]
+        counts[0 if committed else 1] += 1
 
     def pulled(self, group: str, topic: str, queue_id: int, messages: int, size: int) -> None:
         """Count one read; told to the statistics with the next sample."""

@@ -99,6 +99,10 @@ class OffsetTable:
         """Return the groups that have offsets in a topic."""
         return frozenset(self._groups.get(topic, ()))
 
+    def topics(self) -> list[str]:
+        """Return every topic that has offsets."""
+        return list(self._groups)
+
     def pairs(self) -> list[tuple[str, str]]:
         """Return every topic and group that has offsets."""
         return [(topic, group) for topic, groups in self._groups.items() for group in groups]

@@ -26,7 +26,7 @@ T = TypeVar("T")
 class _Promise(Generic[T]):
     """An answer of the store that may come later."""
 
-    __slots__ = ("_answer", "_error", "_future", "_otherwise", "is_there")
+    __slots__ = ("_answer", "_error", "_future", "_otherwise", "_store", "is_there")
 
     def __init__(
         self,
@@ -35,6 +35,7 @@ class _Promise(Generic[T]):
         otherwise: Callable[[Exception], T] | None = None,
     ) -> None:
         self.is_there = False
+        self._store = store
         self._otherwise = otherwise
         self._answer: T | None = None
         self._error: Exception | None = None
@@ -49,6 +50,8 @@ class _Promise(Generic[T]):
         if self._otherwise is not None:
             self._answer = self._otherwise(error)
         else:
+            if isinstance(error, StoreOverloaded):
+                self._store.statistics.refused("COLD_QUESTIONS")
             self._error = _told(error)
         self._settle()
 

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from gantrymq.wire.command import Command
     from gantrymq.wire.peer import Handler, Peer, Pending
 
+    Watch = Callable[[Command, Callable[[], Pending]], Pending]
+    """Is given a request and what answers it; returns that answer."""
+
 _BINARY_CODES: Final = {
     code & 0xFFFF: code for code in RequestCode if code > 0x7FFF and code & 0x8000 == 0
 }
@@ -38,6 +41,8 @@ class Router:
         self._handlers = dict(handlers)
         self._refused = dict(refused or {})
         self._check = check
+        self.watch: Watch | None = None
+        """Sees every request that has a handler, and passes its answer on; nobody, as a rule."""
 
     @property
     def codes(self) -> frozenset[int]:
@@ -61,6 +66,8 @@ class Router:
             except Exception as error:  # noqa: BLE001  (answered, and logged)
                 refused = answer_error(request, error, peer.address)
                 return None if request.is_oneway else refused
+        if self.watch is not None:
+            return self.watch(request, lambda: handle(handler, request, peer))
         return handle(handler, request, peer)
 
     def _unknown(self, request: Command) -> Command:

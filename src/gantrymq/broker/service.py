@@ -114,6 +114,11 @@ class BrokerService:
             watch.peer_closed(peer)
 
     @property
+    def waiting_sends(self) -> int:
+        """Return how many sends wait for the disk or a slave."""
+        return self._storing.waiting
+
+    @property
     def takes_turns(self) -> bool:
         """Tell that the lane takes ordinary sends of many connections in one call."""
         return True
@@ -216,10 +221,11 @@ class BrokerService:
 
     def _lane(self, buffer: Buffer, start: int, end: int, peer: Peer) -> SendRun | None:
         """Let the kernel take what it can; None if the store takes nothing now."""
+        if self._storing.is_full:
+            return None
         try:
-            self._storing.check_room()
             return self._store.append_sends(buffer, start, end, peer.host)
-        except (StoreNotWritable, StoreBusy, FileNotMade, ResponseError):
+        except (StoreNotWritable, StoreBusy, FileNotMade):
             # Policy finds the same, and tells every sender in turn.
             return None
 

@@ -21,6 +21,7 @@ from gantrymq.store.settings_kinds import (
     Setting,
     Text,
     Whole,
+    Word,
     setting,
 )
 
@@ -98,6 +99,22 @@ class BrokerSettings:
         "serverChannelMaxIdleTimeSeconds", 120, Whole(1), "silent connections are closed"
     )
     backlog: int = setting("serverSocketBacklog", 1024, Whole(1), "waiting connections")
+
+    # Looking
+    metrics_port: int = setting(
+        "metricsPort", -1, Whole(-1, 65535),
+        "port of /metrics, /healthz and /readyz; -1 is none, 0 any that is free",
+    )  # fmt: skip
+    metrics_bind_address: str = setting(
+        "metricsBindAddress", "127.0.0.1", _NAME, "address of that port"
+    )
+    metrics_series_max: int = setting(
+        "metricsSeriesMax", 200, Whole(1, 10_000),
+        "topics, groups and queues that have series of their own; the rest is one called _other",
+    )  # fmt: skip
+    log_format: str = setting(
+        "logFormat", "text", Word(("text", "json")), "how lines of the log are written"
+    )
 
     # Topics and groups
     permission: int = setting(

@@ -54,6 +54,7 @@ def not_stored(status: PutStatus, store: MessageStore) -> ResponseError:
         reason = store.writability.reason or "the store takes no writes"
         return ServiceNotAvailable(f"service not available now: {reason}")
     if status is PutStatus.OS_PAGE_CACHE_BUSY:
+        store.statistics.refused("PC_SYNCHRONIZED")
         return SystemBusy(
             "[PC_SYNCHRONIZED]broker busy, start flow control for a while: writing to the log "
             "takes too long (osPageCacheBusyTimeOutMills)"
@@ -65,6 +66,7 @@ def not_stored(status: PutStatus, store: MessageStore) -> ResponseError:
         )
     if status is PutStatus.CREATE_MAPPED_FILE_FAILED:
         if store.pool is not None and store.pool.fails_fast and not store.pool.free:
+            store.statistics.refused("REJECTREQUEST")
             return SystemBusy(
                 "[REJECTREQUEST]system busy, start flow control for a while: no buffer of the "
                 "transient store pool is free (transientStorePoolSize)"
@@ -142,13 +144,19 @@ class Storing:
         """Return how many sends wait for the disk or a slave."""
         return self._waiting
 
+    @property
+    def is_full(self) -> bool:
+        """Tell whether as many sends wait for disk or slave as may."""
+        return self._waiting >= self._settings.now.waiting_sends_max
+
     def check_room(self) -> None:
         """Refuse a send while as many wait for disk or slave as may.
 
         Raises:
             SystemBusy: there are too many.
         """
-        if self._waiting >= self._settings.now.waiting_sends_max:
+        if self.is_full:
+            self._store.statistics.refused("OVERLOAD")
             raise SystemBusy(
                 f"[OVERLOAD]broker busy: {self._waiting} sends wait for the disk or a slave "
                 "(sendThreadPoolQueueCapacity); send to another broker, or later"

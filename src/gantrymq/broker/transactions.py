@@ -82,6 +82,8 @@ class TransactionParts(NamedTuple):
     """Brings the next `tick` forward."""
     stored: Callable[[Stored, Sequence[NewMessage]], None]
     """Told what was committed, for statistics."""
+    ended: Callable[[str, bool], None] = lambda _topic, _committed: None
+    """Told the topic of a transaction and whether it was committed, for statistics."""
 
 
 class Transactions:
@@ -128,6 +130,11 @@ class Transactions:
             RequestCode.END_TRANSACTION: self.end,
             RequestCode.RESUME_CHECK_HALF_MESSAGE: self.resume,
         }
+
+    @property
+    def waiting(self) -> int:
+        """Return how many decisions wait for the op queue to be read."""
+        return len(self._waiters)
 
     def tick(self, now: float) -> float:
         """Ask producers, if it is time; return when to be called again."""
@@ -203,7 +210,7 @@ class Transactions:
         self._parts.storing.check_room()
         if header.commit_or_rollback == COMMIT:
             return self._commit(request, half, offset)
-        return self._roll_back(request, offset)
+        return self._roll_back(request, half, offset)
 
     @staticmethod
     def _busy(why: str) -> SystemBusy:
@@ -264,6 +271,7 @@ class Transactions:
 
         def safe(status: PutStatus) -> None:
             if status.is_stored:
+                self._parts.ended(half.topic, True)
                 self._ops.write(offset, COMMITTED)
             else:
                 self.ledger.mark(offset, OPEN)
@@ -272,10 +280,11 @@ class Transactions:
         self._parts.store.hold(stored.end, safe)
         return self._answer(request, stored)
 
-    def _roll_back(self, request: Command, offset: int) -> Answer | Future[Answer]:
+    def _roll_back(self, request: Command, half: Half, offset: int) -> Answer | Future[Answer]:
         stored = self._ops.write(offset, ROLLED_BACK)
         if stored.status is not PutStatus.PUT_OK:
             raise not_stored(stored.status, self._parts.store)
+        self._parts.ended(half.topic, False)
         return self._answer(request, stored)
 
     def _answer(self, request: Command, stored: Stored) -> Answer | Future[Answer]:

@@ -70,6 +70,12 @@ class Ledger:
             return DONE
         return self._states[index] if index < len(self._states) else OPEN
 
+    @property
+    def done_count(self) -> int:
+        """Return how many behind `base` are done with."""
+        states = self._states
+        return len(states) - states.count(OPEN) - states.count(TAKEN)
+
     def has_room(self, offset: int) -> bool:
         """Tell whether an offset is within the window."""
         return offset - self.base < self.window

@@ -47,12 +47,17 @@ exit status: 0 stopped cleanly, 1 it could not start or stop as it should, 2 bad
 
 PORT_MAX: Final = 65535
 SHARDS_MAX: Final = 64
+NO_PORT: Final = -1
 
 
 def _port(text: str) -> int:
     if not text.isdecimal() or int(text) > PORT_MAX:
         raise argparse.ArgumentTypeError(f"a port is a number from 0 to {PORT_MAX}, not {text!r}")
     return int(text)
+
+
+def _metrics_port(text: str) -> int:
+    return NO_PORT if text == "off" else _port(text)
 
 
 def _shards(text: str) -> int:
@@ -76,6 +81,12 @@ def _parser(name: str, text: str) -> CommandParser:
     parser.add_argument("--log", default="warning", metavar="LEVEL",
                         choices=("debug", "info", "warning", "error"),
                         help="log on standard error: debug, info, warning, error")  # fmt: skip
+    parser.add_argument("--log-format", choices=("text", "json"),
+                        help="lines of the log: text, or json, an object a line")  # fmt: skip
+    usual = "5557, or a free one" if name == "server" else "off"
+    parser.add_argument("--metrics-port", type=_metrics_port, metavar="PORT",
+                        help="port of /metrics, /healthz and /readyz on this machine; 0 is a free "
+                        f"one, off is none (default: {usual})")  # fmt: skip
     return parser
 
 

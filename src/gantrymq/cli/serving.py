@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from pathlib import Path
@@ -16,12 +15,14 @@ from gantrymq.node.broker_node import BrokerNode
 from gantrymq.node.certificate import offered_tls
 from gantrymq.node.failover_node import FailoverNode
 from gantrymq.node.lifecycle import run_node
+from gantrymq.node.logs import configure_logs
 from gantrymq.node.namesrv_node import NamesrvNode
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Mapping
 
+    from gantrymq.node.observed import Observed
 
 NAME_SERVERS_VARIABLE = "NAMESRV_ADDR"
 
@@ -38,6 +39,9 @@ def _server(chosen: argparse.Namespace, properties: dict[str, str]) -> int:
         properties["listenPort"] = str(chosen.port)
     if chosen.bind is not None:
         properties["bindAddress"] = chosen.bind
+    is_chosen = "metricsPort" in config.with_apache_metrics(properties)
+    if not is_chosen:
+        properties["metricsPort"] = str(config.APACHE_METRICS_PORT)
     found = config.read_broker_config(properties, chosen.data)
     namesrv = config.read_namesrv_settings(
         {
@@ -49,6 +53,7 @@ def _server(chosen: argparse.Namespace, properties: dict[str, str]) -> int:
     )
     tls = offered_tls(found.tls, properties, chosen.data / "tls")
     node = AllInOne(namesrv, found.broker, found.store, tls=tls, client_tls=found.client_tls)
+    observed = _observed_server(node, found, may_move=not is_chosen)
 
     def started() -> None:
         host = chosen.bind or "127.0.0.1"
@@ -60,9 +65,10 @@ def _server(chosen: argparse.Namespace, properties: dict[str, str]) -> int:
             f"  export NAMESRV_ADDR={address}\n"
             "  sh bin/tools.sh org.apache.rocketmq.example.quickstart.Producer\n"
             "  sh bin/mqadmin topicStatus -t TopicTest"
+            f"{_where(observed)}"
         )
 
-    return run_node(node, started)
+    return run_node(observed or node, started)
 
 
 def namesrv(chosen: argparse.Namespace) -> int:
@@ -77,7 +83,12 @@ def _namesrv(chosen: argparse.Namespace, properties: Mapping[str, str]) -> int:
         return SUCCESS
     beside = Path(settings.kv_config_path).expanduser().parent / "tls"
     node = NamesrvNode(settings, tls=offered_tls(config.read_tls(properties), properties, beside))
-    return run_node(node, lambda: _say(f"the name server is ready: port {node.port}"))
+    observed = _observed_namesrv(node, settings.metrics_bind_address, settings.metrics_port)
+
+    def started() -> None:
+        _say(f"the name server is ready: port {node.port}{_where(observed)}")
+
+    return run_node(observed or node, started)
 
 
 def broker(chosen: argparse.Namespace) -> int:
@@ -104,21 +115,69 @@ def _broker(chosen: argparse.Namespace, properties: dict[str, str]) -> int:
     tls = offered_tls(found.tls, properties, found.store.paths.root / "tls")
     kind = FailoverNode if found.broker.etcd else BrokerNode
     node = kind(found.broker, found.store, tls=tls, client_tls=found.client_tls)
+    observed = _observed_broker(node, found)
 
     def started() -> None:
-        name = node.settings.name
-        _say(f"broker {name} is ready: {node.address}, name servers {', '.join(node.name_servers)}")
+        _say(
+            f"broker {node.settings.name} is ready: {node.address}, name servers "
+            f"{', '.join(node.name_servers)}{_where(observed)}"
+        )
 
-    return run_node(node, started)
+    return run_node(observed or node, started)
+
+
+def _observed_server(
+    node: AllInOne, found: config.BrokerConfig, *, may_move: bool
+) -> Observed | None:
+    """Return the server with the port of metrics beside it; None if that is off."""
+    settings = found.broker
+    if settings.metrics_port < 0:
+        return None
+    # What makes metrics is loaded for those who want some.
+    from gantrymq.node.observed import Listening, observed_server  # noqa: PLC0415
+
+    at = Listening(settings.metrics_bind_address, settings.metrics_port, may_move)
+    return observed_server(node, at, settings.metrics_series_max)
+
+
+def _observed_broker(
+    node: BrokerNode | FailoverNode, found: config.BrokerConfig
+) -> Observed | None:
+    """Return the same of a broker."""
+    settings = found.broker
+    if settings.metrics_port < 0:
+        return None
+    from gantrymq.node.observed import Listening, observed_broker  # noqa: PLC0415
+
+    at = Listening(settings.metrics_bind_address, settings.metrics_port)
+    return observed_broker(node, at, settings.metrics_series_max)
+
+
+def _observed_namesrv(node: NamesrvNode, address: str, port: int) -> Observed | None:
+    """Return the same of a name server."""
+    if port < 0:
+        return None
+    from gantrymq.node.observed import Listening, observed_namesrv  # noqa: PLC0415
+
+    return observed_namesrv(node, Listening(address, port))
+
+
+def _where(observed: Observed | None) -> str:
+    return "" if observed is None else f"\nmetrics: {observed.url}"
 
 
 def _told(chosen: argparse.Namespace, work: Callable[[dict[str, str]], int]) -> int:
     """Read the file and do the work; say on one line what went wrong."""
-    logging.basicConfig(
-        level=chosen.log.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    configure_logs(chosen.log, chosen.log_format or "text")
     try:
-        return work(config.read_file(chosen.config) if chosen.config is not None else {})
+        properties = config.read_file(chosen.config) if chosen.config is not None else {}
+        if chosen.log_format is not None:
+            properties["logFormat"] = chosen.log_format
+        elif properties.get("logFormat", "").strip() == "json":
+            configure_logs(chosen.log, "json")
+        if chosen.metrics_port is not None:
+            properties["metricsPort"] = str(chosen.metrics_port)
+        return work(properties)
     except GantryError as error:
         problems = "; ".join(str(error).splitlines())
         sys.stderr.write(f"{PROGRAM}: {problems}\n")

@@ -41,6 +41,8 @@ def shard_properties(
         shard.pop(name, None)
     shard["brokerName"] = f"{settings.name}-{number}"
     shard["listenPort"] = str(settings.port + number * PORT_STEP)
+    if settings.metrics_port > 0:
+        shard["metricsPort"] = str(settings.metrics_port + number)
     shard["storePathRootDir"] = str(found.store.paths.root.absolute() / f"shard-{number}")
     return shard
 

@@ -108,6 +108,10 @@ class Failover:
         self._is_uncertain = False
         self._wants_lease = asyncio.Event()
         self._introduced: Member | None = None
+        self.trouble: str | None = None
+        """What was wrong when etcd was last asked; None if it answered."""
+        self.troubles = 0
+        """How often it did not answer."""
 
     def holds_lease(self) -> bool:
         """Tell whether the lease certainly holds now."""
@@ -123,7 +127,14 @@ class Failover:
         return is_same and self.holds_lease()
 
     async def _ask(self, call: Callable[[], Result]) -> Result:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+        try:
+            answer = await asyncio.get_running_loop().run_in_executor(self._threads, call)
+        except EtcdTrouble as error:
+            self.trouble = str(error)
+            self.troubles += 1
+            raise
+        self.trouble = None
+        return answer
 
     def start(self) -> None:
         """Begin."""

@@ -25,6 +25,10 @@ class NamesrvSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     listen_port: int = 9876
     bind_address: str = "0.0.0.0"  # noqa: S104 - a name server is there to be found
+    metrics_port: int = -1
+    """Of /metrics, /healthz and /readyz; -1 is none, 0 any that is free."""
+    metrics_bind_address: str = "127.0.0.1"
+    log_format: str = "text"
     kv_config_path: str = "~/namesrv/kvConfig.json"
     config_store_path: str = "~/namesrv/namesrv.properties"
     """Where settings that a request changed are kept."""
@@ -60,11 +64,16 @@ class _Setting(NamedTuple):
     """A request may change it."""
     minimum: int = 0
     maximum: int = 0
+    words: tuple[str, ...] = ()
+    """What a text can be, if it cannot be anything."""
 
 
 _TABLE: Final[Mapping[str, _Setting]] = {
     "listenPort": _Setting("listen_port", int, live=False, minimum=0, maximum=65535),
     "bindAddress": _Setting("bind_address", str, live=False),
+    "metricsPort": _Setting("metrics_port", int, live=False, minimum=-1, maximum=65535),
+    "metricsBindAddress": _Setting("metrics_bind_address", str, live=False),
+    "logFormat": _Setting("log_format", str, live=False, words=("text", "json")),
     "kvConfigPath": _Setting("kv_config_path", str, live=False),
     "configStorePath": _Setting("config_store_path", str, live=False),
     "orderMessageEnable": _Setting("order_in_routes", bool, live=True),
@@ -157,4 +166,6 @@ def _parse(setting: _Setting, text: str) -> tuple[str | int | bool | None, str]:
         inside = number is not None and setting.minimum <= number <= setting.maximum
         allowed = f"a whole number from {setting.minimum} to {setting.maximum}"
         return (number if inside else None), allowed
+    if setting.words:
+        return (text if text in setting.words else None), f"one of {', '.join(setting.words)}"
     return text or None, "a text that is not empty"

@@ -49,6 +49,11 @@ class AllInOne:
             raise RuntimeError("the server has not been started")
         return self._broker
 
+    @property
+    def started_broker(self) -> BrokerNode | None:
+        """Return the broker, or None before there is one."""
+        return self._broker
+
     async def start(self, progress: Callable[[int], None] | None = None) -> RecoveryReport:
         """Start the name server, then the broker, and wait until the one knows the other.
 

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from gantrymq.clock import Clock
     from gantrymq.store.recovery import RecoveryReport
     from gantrymq.store.settings import StoreSettings
+    from gantrymq.transport.table import ConnectionTable
     from gantrymq.transport.tls import ClientTls, ServerTls
     from gantrymq.wire.bodies.topic import TopicTable
     from gantrymq.wire.peer import Service
@@ -132,6 +133,11 @@ class BrokerNode:
     def name_servers(self) -> tuple[str, ...]:
         """Return the name servers that this broker registers with."""
         return tuple(one.strip() for one in self.settings.name_servers.split(";") if one.strip())
+
+    @property
+    def connection_table(self) -> ConnectionTable | None:
+        """Return the connections of its listeners, while there are listeners."""
+        return None if self._server is None or not self._server.bound else self._server.table
 
     @property
     def replication(self) -> Replication:

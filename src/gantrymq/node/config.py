@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gantrymq.broker.settings import BrokerSettings, broker_properties, broker_rows
 from gantrymq.errors import ContentError, InvalidValue
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger(__name__)
+
+APACHE_METRICS_PORT: Final = 5557
+"""Apache's default for Prometheus, and the one of `gantrymq server`."""
 
 
 class BrokerConfig(NamedTuple):
@@ -108,12 +111,27 @@ def wrong_failover(broker: BrokerSettings, role: BrokerRole) -> Iterator[str]:
             yield f"failoverEtcd: {error}"
 
 
+def with_apache_metrics(properties: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the properties with Apache's names for the port of metrics understood.
+
+    A file that says `metricsExporterType=PROM` has it, at `metricsPromExporterPort`, unless it
+    says otherwise under the names that are ours.
+    """
+    if properties.get("metricsExporterType", "").strip().upper() != "PROM":
+        return properties
+    told = {"metricsPort": properties.get("metricsPromExporterPort", str(APACHE_METRICS_PORT))}
+    if properties.get("metricsPromExporterHost", "").strip():
+        told["metricsBindAddress"] = properties["metricsPromExporterHost"]
+    return {**told, **properties}
+
+
 def read_broker_config(properties: Mapping[str, str], home: Path) -> BrokerConfig:
     """Return the settings of a broker; its store lies under `home` unless they say otherwise.
 
     Raises:
         InvalidSettings: unknown names, values that are not allowed, impossible combinations.
     """
+    properties = with_apache_metrics(properties)
     own = frozenset(name for _, row in broker_rows() for name in row.names)
     problems = list(refused_switches(properties))
     broker = BrokerSettings()

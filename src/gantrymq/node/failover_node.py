@@ -113,6 +113,11 @@ class FailoverNode:
         return self.inner.name_servers
 
     @property
+    def epoch(self) -> int:
+        """Return the epoch in which this broker's log was last written."""
+        return self._epoch
+
+    @property
     def is_master(self) -> bool:
         """Tell whether it takes sends, as far as it knows."""
         return self.in_sync is not None and self.failover.may_reign()

@@ -17,6 +17,7 @@ from gantrymq.transport.server import Server
 if TYPE_CHECKING:
     from gantrymq.clock import Clock
     from gantrymq.namesrv.settings import NamesrvSettings
+    from gantrymq.transport.table import ConnectionTable
     from gantrymq.transport.tls import ServerTls
 
 log = logging.getLogger(__name__)
@@ -50,6 +51,11 @@ class NamesrvNode:
             save_settings=lambda content: self._save(self._settings_path, content),
         )
         self.port = settings.listen_port
+
+    @property
+    def connection_table(self) -> ConnectionTable | None:
+        """Return the connections of its listener, while there is one."""
+        return None if self._server is None else self._server.table
 
     async def start(self) -> None:
         """Load what was kept, and listen.

@@ -203,6 +203,15 @@ class BrokerStatistics:
         minute, hour, day = (self._window(count, window) for window in range(len(WINDOWS)))
         return BrokerStats(stats_minute=minute, stats_hour=hour, stats_day=day)
 
+    def keys(self, stat: Stat) -> list[str]:
+        """Return the keys of all sums of one kind."""
+        return list(self._tables[stat])
+
+    def total(self, stat: Stat, key: str) -> int | None:
+        """Return a sum since the start; None if there is none."""
+        count = self._tables[stat].get(key)
+        return None if count is None else count.value
+
     def group_get_tps(self, group: str, topic: str) -> float:
         """Return the messages a second that a group takes from a topic, over the last minute."""
         found = self.view(Stat.GROUP_GET_NUMS.name, f"{topic}@{group}")

@@ -91,6 +91,8 @@ class StoreCleaner:
         self.settings = settings
         """May be replaced by one with other live settings."""
         self.removed = Removed()
+        self.disk_use: DiskUse | None = None
+        """How full the disks were when they were last looked at."""
         self.last_error: str | None = None
         """What went wrong when something was last to be removed; None if nothing did."""
         self._parts = parts
@@ -132,6 +134,7 @@ class StoreCleaner:
         return partial(measure, self._parts.files, written, paths.consume_queue)
 
     def _tell(self, use: DiskUse) -> None:
+        self.disk_use = use
         why = self._guard.why()
         if why is None:
             self._parts.writability.allow(NO_ROOM)

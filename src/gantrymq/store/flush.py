@@ -14,11 +14,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gantrymq.clock import SystemClock
+from gantrymq.store.durations import Durations
 from gantrymq.store.mapped_file import is_due
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gantrymq.clock import Clock
     from gantrymq.store.commit_log import CommitLog
     from gantrymq.store.files import Region
     from gantrymq.store.worker import Worker
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
 class _Force:
     """One job: ranges of regions to be forced, and how it went."""
 
-    __slots__ = ("_ranges", "_spoiled", "end", "error", "is_done", "stamp_ms")
+    __slots__ = ("_clock", "_ranges", "_spoiled", "end", "error", "is_done", "stamp_ms", "took_s")
 
     def __init__(
         self,
@@ -35,8 +38,11 @@ class _Force:
         stamp_ms: int,
         ranges: list[tuple[Region, int, int]],
         spoiled: Callable[[str], None],
+        clock: Clock,
     ) -> None:
         self.end = end
+        self.took_s = 0.0
+        self._clock = clock
         self.stamp_ms = stamp_ms
         self.is_done = False
         self.error: Exception = RuntimeError("the worker was stopped before it came to it")
@@ -45,6 +51,7 @@ class _Force:
 
     def run(self) -> None:
         """Force; runs on the worker."""
+        began = self._clock.monotonic()
         try:
             for region, start, stop in self._ranges:
                 region.sync(start, stop)
@@ -52,6 +59,7 @@ class _Force:
             self.error = error
             self._spoiled(f"forcing the log failed before offset {self.end}: {error}")
             raise
+        self.took_s = self._clock.monotonic() - began
         self.is_done = True
 
 
@@ -65,6 +73,7 @@ class LogFlush:
         flushed: Callable[[int, int], None],
         failed: Callable[[str], None],
         spoiled: Callable[[str], None] = lambda _reason: None,
+        clock: Clock | None = None,
     ) -> None:
         """Tell `flushed` the offset and a store timestamp before which all records are forced.
 
@@ -75,6 +84,7 @@ class LogFlush:
         self._flushed = flushed
         self._failed = failed
         self._spoiled = spoiled
+        self._clock = clock or SystemClock()
         self._target = 0
         self._running: _Force | None = None
         self._is_closed = False
@@ -84,6 +94,8 @@ class LogFlush:
         self._stamp_ms = 0
         self.flushed_offset = 0
         self.syncs = 0
+        self.times = Durations()
+        """How long each force took."""
 
     def recovered(self, offset: int) -> None:
         """Begin at an offset that recovery has forced."""
@@ -137,13 +149,14 @@ class LogFlush:
             (file.region, start, stop)
             for file, start, stop in self._log.spans(self.flushed_offset, end)
         ]
-        return _Force(end, self._stamp_ms, ranges, self._spoiled)
+        return _Force(end, self._stamp_ms, ranges, self._spoiled, self._clock)
 
     def _done(self, force: _Force) -> None:
         if self._running is not force:
             return  # `finish` was first
         self._running = None
         self.syncs += 1
+        self.times.add(force.took_s)
         for file, _, stop in self._log.spans(self.flushed_offset, force.end):
             file.flushed = max(file.flushed, stop)
         self.flushed_offset = force.end

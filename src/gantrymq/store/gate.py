@@ -64,6 +64,9 @@ class _Side:
         while self._waiting and self._waiting[0][1] <= now:
             _let_go(self._waiting.popleft()[2], self._late)
 
+    def __len__(self) -> int:
+        return len(self._waiting)
+
     def next_deadline(self) -> float | None:
         return self._waiting[0][1] if self._waiting else None
 
@@ -122,6 +125,11 @@ class DurabilityGate:
     def replicated_offset(self) -> int:
         """Return how much of the log a replica has confirmed."""
         return self._replica.reached
+
+    @property
+    def waiting(self) -> tuple[int, int]:
+        """Return how many answers wait for the disk, and how many for a replica."""
+        return len(self._disk), len(self._replica)
 
     @property
     def failure(self) -> str | None:

@@ -136,7 +136,7 @@ class MessageStore:
             self._dispatcher, self.log, self.writability, self.backlog, self._disk_failed, soon
         )
         self.flush = LogFlush(
-            self.log, workers.log_flush, self._flushed, self._disk_failed, self._spoiled
+            self.log, workers.log_flush, self._flushed, self._disk_failed, self._spoiled, clock
         )
         self.offsets = QueueOffsets(lane, self.queues)
         self._appender = self._make_appender(identity, timing)

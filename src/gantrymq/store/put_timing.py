@@ -40,6 +40,7 @@ class PutTiming:
         """With `waits` a put is not over before the gate lets it out."""
         self._statistics = statistics
         self._times = statistics.put_times
+        self._appends = statistics.appends
         self._clock = clock
         self._waits = waits
         self._began = 0.0
@@ -48,6 +49,7 @@ class PutTiming:
 
     def appended(self, puts: int, began: float, took: float) -> None:
         """Count puts that were appended together, in so many seconds."""
+        self._appends.add(took)
         if took < QUICK_S and not self._waits:
             self._times.quick += puts  # nearly all of them come by here
             return
@@ -77,6 +79,7 @@ class PutTiming:
         def counted(status: PutStatus) -> None:
             took = self._clock.monotonic() - began
             self._times.add_s(took, puts)
+            self._count_wait(puts, took, status)
             if status is PutStatus.UNKNOWN_ERROR:
                 self._statistics.put_failed(puts)
             if took > SLOW_S:
@@ -84,6 +87,12 @@ class PutTiming:
             let_out(status)
 
         return counted if puts else let_out
+
+    def _count_wait(self, puts: int, took: float, status: PutStatus) -> None:
+        """Count one answer, and its puts by how they left the gate."""
+        self._statistics.gate_waits.add(took)
+        outcomes = self._statistics.gate_outcomes
+        outcomes[status] = outcomes.get(status, 0) + puts
 
     def _say_slow(self, puts: int, took: float, status: PutStatus) -> None:
         now = self._clock.monotonic()

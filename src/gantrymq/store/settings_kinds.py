@@ -154,6 +154,28 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class Word:
+    """One of a few words."""
+
+    words: tuple[str, ...]
+
+    @property
+    def allowed(self) -> str:
+        """Return the words."""
+        return "one of " + ", ".join(self.words)
+
+    def parse(self, text: str) -> str:
+        """Return the word."""
+        if text not in self.words:
+            raise ValueError
+        return text
+
+    def text(self, value: object) -> str:
+        """Return the word."""
+        return str(value)
+
+
+@dataclass(frozen=True, slots=True)
 class Percent:
     """A part of a hundred, which system properties give as a fraction: `85` or `0.85`."""
 

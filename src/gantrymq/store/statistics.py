@@ -16,10 +16,13 @@ from datetime import UTC, datetime
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from gantrymq.store.durations import Durations
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from gantrymq.clock import Clock
+    from gantrymq.store.status import PutStatus
 
 SAMPLES_MAX: Final = 600
 WINDOWS_S: Final = (10, 60, 600)
@@ -27,6 +30,11 @@ ROLL_INTERVAL_MS: Final = 60_000
 QUICK_S: Final = 0.001
 TOPICS_MAX: Final = 65_536
 """Topics that are counted one by one; what comes beyond is in the totals alone."""
+BUSY_CAUSES: Final = (
+    "TIMEOUT_CLEAN_QUEUE", "PCBUSY_CLEAN_QUEUE", "PC_SYNCHRONIZED", "OVERLOAD", "REJECTREQUEST",
+    "COLD_QUESTIONS",
+)  # fmt: skip
+"""Why a request is refused as busy: the words that a remark begins with, and reads that wait."""
 
 _TIME_LABELS: Final = (
     "[<=0ms]", "[0~10ms]", "[10~50ms]", "[50~100ms]", "[100~200ms]", "[200~500ms]", "[500ms~1s]",
@@ -36,7 +44,7 @@ _TIME_ENDS: Final = (0, 9, 49, 99, 199, 499, 999, 1999, 2999, 3999, 4999, 9999)
 """The last millisecond of each label but the last."""
 
 _STEPS: Final = ((1, 20), (2, 15), (5, 10), (10, 10), (50, 6), (100, 5), (1000, 9))
-_BUCKET_ENDS: Final = tuple(accumulate(step for step, times in _STEPS for _ in range(times)))
+BUCKET_ENDS_MS: Final = tuple(accumulate(step for step, times in _STEPS for _ in range(times)))
 """The last millisecond of each latency bucket: 1 to 20 by 1, to 50 by 2, ... to 10 s by 1 s."""
 
 
@@ -46,11 +54,15 @@ class PutTimes:
     def __init__(self) -> None:
         self.longest_ms = 0
         self._table = [0] * len(_TIME_LABELS)
-        self._buckets = [0] * (len(_BUCKET_ENDS) + 1)
+        self._buckets = [0] * (len(BUCKET_ENDS_MS) + 1)
         self._last_table: list[int] | None = None
         self._last_buckets: list[int] = []
+        self._rolled = [0] * len(self._buckets)
+        """What was counted in all minutes that are over."""
         self.quick = 0
         """Puts that took less than `QUICK_S`, nearly all of them; in no table yet."""
+        self.total_ms = 0
+        """How long all others took together."""
 
     def add_s(self, elapsed_s: float, times: int = 1) -> None:
         """Count puts that took so many seconds."""
@@ -62,15 +74,26 @@ class PutTimes:
     def add(self, elapsed_ms: int, times: int = 1) -> None:
         """Count puts that took so long."""
         self._table[bisect_left(_TIME_ENDS, elapsed_ms)] += times
-        self._buckets[bisect_left(_BUCKET_ENDS, elapsed_ms)] += times
+        self._buckets[bisect_left(BUCKET_ENDS_MS, elapsed_ms)] += times
+        self.total_ms += elapsed_ms * times
         self.longest_ms = max(self.longest_ms, elapsed_ms)
 
     def roll(self) -> None:
         """End a minute: what was counted in it is what is shown from now on."""
         self.add(0, self.quick)
         self.quick = 0
+        self._rolled = self._sums()
         self._last_table, self._table = self._table, [0] * len(_TIME_LABELS)
-        self._last_buckets, self._buckets = self._buckets, [0] * (len(_BUCKET_ENDS) + 1)
+        self._last_buckets, self._buckets = self._buckets, [0] * (len(BUCKET_ENDS_MS) + 1)
+
+    def _sums(self) -> list[int]:
+        return [old + new for old, new in zip(self._rolled, self._buckets, strict=True)]
+
+    def since_start(self) -> list[int]:
+        """Return how many puts fell into each bucket of `BUCKET_ENDS_MS`, and beyond the last."""
+        sums = self._sums()
+        sums[0] += self.quick
+        return sums
 
     def distribution(self) -> str:
         """Return the coarse table of the last whole minute; `null` before there is one."""
@@ -83,7 +106,7 @@ class PutTimes:
         """Return what `part` of the last whole minute's puts stayed within, by interpolation."""
         rank = int(sum(self._last_buckets) * part)
         below, begin = 0, 0
-        for end, count in zip(_BUCKET_ENDS, self._last_buckets, strict=False):
+        for end, count in zip(BUCKET_ENDS_MS, self._last_buckets, strict=False):
             if rank <= below + count:
                 return begin + ((end - begin) * (rank - below) / count if count else 0.0)
             below, begin = below + count, end
@@ -122,6 +145,14 @@ class StoreStatistics:
         self.messages_transferred = 0
         self.longest_get_ms = 0
         self.dispatch_buffer_max = 0
+        self.appends = Durations()
+        """Appends to the log, one for all messages of a turn."""
+        self.gate_waits = Durations()
+        """From the append of what an answer is about until the gate let the answer out."""
+        self.gate_outcomes: dict[PutStatus, int] = {}
+        """Puts that waited at the gate, by how they left it."""
+        self.busy: dict[str, int] = dict.fromkeys(BUSY_CAUSES, 0)
+        """Requests that were refused with SYSTEM_BUSY, by cause."""
         self.day_totals = DayTotals()
         self._topics: dict[str, list[int]] = {}
         self._samples: deque[_Sample] = deque(maxlen=SAMPLES_MAX + 1)
@@ -144,6 +175,10 @@ class StoreStatistics:
         """Count what `SendLane.take_counts` tells: once for many runs, not for each message."""
         for topic, messages, size in counts:
             self.put(topic.decode(errors="replace"), messages, size)
+
+    def refused(self, cause: str) -> None:
+        """Count a request that was refused with SYSTEM_BUSY, for one of `BUSY_CAUSES`."""
+        self.busy[cause] += 1
 
     def put_failed(self, messages: int = 1) -> None:
         """Count messages that were refused."""

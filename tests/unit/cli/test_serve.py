@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.request import urlopen
 
 import pytest
 
@@ -272,7 +273,8 @@ def test_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [["server", "--port", "x"], ["server", "--port", "65536"], ["broker", "--shards", "0"],
-     ["broker", "--shards", "65"], ["namesrv", "--what"]],
+     ["broker", "--shards", "65"], ["namesrv", "--what"], ["server", "--metrics-port", "on"],
+     ["namesrv", "--log-format", "xml"]],
 )  # fmt: skip
 def test_bad_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
@@ -291,6 +293,71 @@ def test_shards_share_nothing(tmp_path: Path) -> None:
     for name in ("listenPort", "storePathRootDir"):
         assert len({one[name] for one in shards}) == 3
     assert {one["brokerClusterName"] for one in shards} == {"DefaultCluster"}
+
+
+def test_shards_have_ports_of_metrics_side_by_side(tmp_path: Path) -> None:
+    found = read_broker_config({"metricsPort": "7000"}, tmp_path)
+    shards = [shard_properties(found, {"metricsPort": "7000"}, number) for number in range(3)]
+    assert [one["metricsPort"] for one in shards] == ["7000", "7001", "7002"]
+    for port in ("0", "-1"):
+        found = read_broker_config({"metricsPort": port}, tmp_path)
+        assert shard_properties(found, {"metricsPort": port}, 2)["metricsPort"] == port
+
+
+@pytest.mark.parametrize(
+    ("properties", "port", "address"),
+    [
+        ({}, -1, "127.0.0.1"),
+        ({"metricsExporterType": "DISABLE", "metricsPromExporterPort": "9"}, -1, "127.0.0.1"),
+        ({"metricsExporterType": "PROM"}, 5557, "127.0.0.1"),
+        ({"metricsExporterType": "prom", "metricsPromExporterPort": "9"}, 9, "127.0.0.1"),
+        ({"metricsExporterType": "PROM", "metricsPromExporterHost": "::1"}, 5557, "::1"),
+        ({"metricsExporterType": "PROM", "metricsPort": "8"}, 8, "127.0.0.1"),
+    ],
+)
+def test_apaches_names_for_the_port_of_metrics_are_understood(
+    properties: dict[str, str], port: int, address: str, tmp_path: Path
+) -> None:
+    found = read_broker_config(properties, tmp_path).broker
+    assert (found.metrics_port, found.metrics_bind_address) == (port, address)
+
+
+def lines_until(process: Process, begin: str) -> str:
+    """Return the line that begins so; nothing but an end of the output ends the search earlier."""
+    assert process.popen.stdout is not None
+    return next((line for line in process.popen.stdout if line.startswith(begin)), "")
+
+
+def fetched(line: str, path: str = "/metrics") -> str:
+    url = line.removeprefix("metrics: ").strip().replace("/metrics", path)
+    with urlopen(url, timeout=READY_S_MAX) as answer:  # noqa: S310 - of this machine
+        text: str = answer.read().decode()
+        return text
+
+
+def test_every_kind_of_server_has_metrics(processes: list[Process], tmp_path: Path) -> None:
+    config = tmp_path / "namesrv.conf"
+    config.write_text(f"listenPort=0\nkvConfigPath={tmp_path}/kv.json\nmetricsPort=0\n")
+    processes.append(Process("namesrv", "-c", str(config)))
+    assert "gantrymq_namesrv_topics" in fetched(lines_until(processes[0], "metrics: "))
+    settings = tmp_path / "broker.conf"
+    settings.write_text(f"{SMALL}listenPort=0\nstorePathRootDir={tmp_path}/store\n")
+    broker = Process("broker", "-c", str(settings), "--metrics-port", "0", "--log-format", "json")
+    processes.append(broker)
+    line = lines_until(broker, "metrics: ")
+    assert "rocketmq_broker_permission" in fetched(line)
+    assert "alive" in fetched(line, "/healthz")
+
+
+def test_no_metrics_where_they_are_off(processes: list[Process], tmp_path: Path) -> None:
+    config = tmp_path / "broker.conf"
+    config.write_text(f"{SMALL}listenPort=0\n")
+    arguments = ["--data", str(tmp_path), "--namesrv-port", "0", "-c", str(config)]
+    processes.append(Process("server", *arguments, "--metrics-port", "off"))
+    assert "is ready" in processes[0].first_line()
+    status, out, err = processes[0].end()
+    assert (status, err) == (0, "")
+    assert "metrics" not in out
 
 
 def free_shard_ports() -> int:

@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gantrymq.metrics.health import broker_checks
+from gantrymq.metrics.of_cluster import fill_cluster
+from gantrymq.metrics.sheet import Sheet
 from gantrymq.model.group import SubscriptionGroup
 from gantrymq.model.topic import TopicConfig
 from gantrymq.node.config import read_broker_config
 from gantrymq.node.failover_node import FailoverNode
+from gantrymq.node.observed import broker_parts
 from support.etcd import etcd
 from support.nodes import SMALL, name_server
 from support.samples import json_request, send_fields
@@ -127,6 +131,32 @@ def test_a_slave_takes_over_and_the_old_master_follows(tmp_path: Path, etcd_at: 
         assert group.masters() == [second]
         assert await group.send(second, b"both") == SUCCESS
         await group.stop()
+
+    run(main())
+
+
+def test_metrics_and_health_know_of_etcd(tmp_path: Path, etcd_at: str) -> None:
+    async def main() -> None:
+        group = await Group(tmp_path, etcd_at).start(1, 2)
+        master, slave = group.nodes[1], group.nodes[2]
+        for node in (master, slave):
+            await node.inner.wait_registered()
+            parts = broker_parts(node)
+            assert parts is not None
+            assert [check.name for check in broker_checks(parts) if not check.ok] == []
+            sheet = Sheet()
+            fill_cluster(sheet.page("c", "broker", "b"), parts)
+            told = {name: row.value for name, _, (row, *_) in sheet.families() if row[1:]}  # type: ignore[union-attr]
+            assert told["gantrymq_etcd_reachable"] == told["gantrymq_etcd_lease_held"] == 1
+            assert told["gantrymq_failover_epoch"] == 1
+            assert told["gantrymq_is_master"] == (node is master)
+            assert told.get("gantrymq_in_sync_members") == (2 if node is master else None)
+        master.failover.trouble = "it does not answer"
+        master.failover._valid_until = float("-inf")
+        (wrong,) = [check for check in broker_checks(broker_parts(master)) if check.name == "etcd"]
+        assert (wrong.ok, wrong.detail) == (False, "it does not answer")
+        await group.stop()
+        assert broker_parts(master) is None
 
     run(main())
 

@@ -194,7 +194,7 @@ class TestPutTimes:
         assert times.percentile_ms(0.99) == 10_000.0
 
     def test_the_buckets_are_apaches(self) -> None:
-        ends = statistics._BUCKET_ENDS
+        ends = statistics.BUCKET_ENDS_MS
         assert len(ends) == 75
         assert (ends[19], ends[34], ends[44], ends[54], ends[60], ends[65], ends[74]) == (
             20, 50, 100, 200, 500, 1000, 10_000,

@@ -75,6 +75,11 @@ class Revival:
             least = self._parts.store.reads.min_offset(self._parts.maker.revive_topic, queue_id)
             self._queues.append(ReviveQueue(queue_id, max(committed, least - 1, -1)))
 
+    def progress(self) -> list[tuple[str, int, int]]:
+        """Return topic and queue id of every revive queue, and its first record not looked at."""
+        topic = self._parts.maker.revive_topic
+        return [(topic, queue.queue_id, queue.next_offset) for queue in self._queues]
+
     def _key(self, queue_id: int) -> QueueKey:
         return QueueKey(REVIVE_GROUP, self._parts.maker.revive_topic, queue_id)
 

@@ -30,9 +30,16 @@ TOPICS_COUNTED_MAX: Final = 10_000
 class TimerCounts(Counter[str]):
     """How many messages wait, by topic."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.moved: dict[str, list[int]] = {}
+        """By topic: messages that have come, and that have gone, since this process started."""
+
     def count(self, due: rules.Due, step: int) -> None:
         """Note that a message has come (1) or gone (-1); markers do not count."""
         if due.marks is None and (due.topic in self or len(self) < TOPICS_COUNTED_MAX):
+            if due.topic in self.moved or len(self.moved) < TOPICS_COUNTED_MAX:
+                self.moved.setdefault(due.topic, [0, 0])[0 if step > 0 else 1] += abs(step)
             self[due.topic] += step
             if self[due.topic] <= 0:
                 del self[due.topic]

@@ -88,6 +88,18 @@ class Timers:
         """Return the second that is to be delivered next; everything before it is delivered."""
         return self._delivery.next_second
 
+    @property
+    def read_offset(self) -> int:
+        """Return the first record of the topic that has no entry yet."""
+        return self._intake.read_offset
+
+    @property
+    def late_s(self) -> int:
+        """Return how many seconds delivery is behind the clock; 0 while nothing waits."""
+        if self._slots.is_empty:
+            return 0
+        return max(0, self._clock.now_ms() // 1000 - self._delivery.next_second)
+
     # -- start and stop -------------------------------------------------------------------------
 
     def open(self) -> None:
