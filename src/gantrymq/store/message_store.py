@@ -115,6 +115,7 @@ class MessageStore:
             warm_step=settings.warm_up.step_bytes,
             pool=self.pool,
             pages=TailPages(workers.tail_pages, clock),
+            soon=soon,
         )
         self.log = CommitLog(self.log_files, lane, clock)
         self.queues = QueueTable(
