@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from gantrymq.broker.surroundings import Surroundings
     from gantrymq.kernel import QueueRun
     from gantrymq.model.topic import TopicConfig
+    from gantrymq.store.put import Stored
     from gantrymq.store.recovery import RecoveryReport
     from gantrymq.store.settings import StoreSettings
     from gantrymq.wire.peer import Handler
@@ -143,6 +144,7 @@ class Broker:
             store_settings.schedule.delays_ms,
             clock,
             self._delay_moved,
+            self._delay_delivered,
         )
         self.journal = Journal(
             self.store, self.tables, self.schedule, clock, store_host, is_on=settings.has_journal
@@ -428,7 +430,13 @@ class Broker:
             return None
         return self.tables.filters.bits_for(topic, properties)
 
+    def _delay_delivered(self, stored: Stored) -> None:
+        if self.store_settings.schedule.counts_deliveries:
+            self.counting.stored(stored)
+
     def _arrived(self, runs: Sequence[QueueRun]) -> None:
+        if self._is_open and not self.is_slave:
+            self.counting.arrived(runs)
         self.held.arrived(runs)
         self.delay.arrived(runs)
         self.timed.arrived(runs)

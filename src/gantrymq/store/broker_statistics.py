@@ -11,7 +11,6 @@ Driven by `sample`, at least every 10 s. Owned by one task.
 
 from __future__ import annotations
 
-import struct
 from collections import deque
 from enum import Enum
 from typing import TYPE_CHECKING, Final
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from gantrymq.clock import Clock
-    from gantrymq.kernel import QueueRun
 
 KEYS_MAX: Final = 65_536
 """Counts that are kept at the same time: a thousand topics of eight queues with three groups."""
@@ -30,7 +28,6 @@ KEYS_MAX: Final = 65_536
 WINDOWS: Final = ((10_000, 7), (600_000, 7), (3_600_000, 25))
 """Milliseconds between two samples, and samples kept: a minute, an hour, a day."""
 
-_UNIT_SIZE: Final = struct.Struct(">8xi8x")
 Numbers = tuple[int, ...]
 """The number of the last sample taken, for each window."""
 
@@ -136,20 +133,16 @@ class BrokerStatistics:
         count.value += value
         count.times += times
 
-    def put(self, topic: str, queue_id: int, messages: int, size: int) -> None:
-        """Count messages of one queue that were stored."""
+    def put(self, topic: str, messages: int, size: int) -> None:
+        """Count messages of one send that were stored; their queue is counted by `put_queue`."""
         self.add(Stat.TOPIC_PUT_NUMS, topic, messages)
         self.add(Stat.TOPIC_PUT_SIZE, topic, size)
         self.add(Stat.BROKER_PUT_NUMS, self._cluster, messages, 0)
-        if self._with_queues:
-            self.add(Stat.QUEUE_PUT_NUMS, f"{topic}@{queue_id}", messages)
-            self.add(Stat.QUEUE_PUT_SIZE, f"{topic}@{queue_id}", size)
 
     def put_topics(self, counts: Iterable[tuple[bytes, int, int]]) -> None:
         """Count what `SendLane.take_counts` tells: once for many runs, not for each message.
 
-        The lane does not say which queues; `put_queue` counts those, by the runs that dispatch
-        makes.
+        The lane does not say which queues; `put_queue` counts those, by what dispatch finds.
         """
         for raw, messages, size in counts:
             topic = raw.decode(errors="replace")
@@ -157,13 +150,11 @@ class BrokerStatistics:
             self.add(Stat.TOPIC_PUT_SIZE, topic, size, messages)
             self.add(Stat.BROKER_PUT_NUMS, self._cluster, messages, 0)
 
-    def put_queue(self, run: QueueRun) -> None:
-        """Count a run of one queue, if queues are counted; its messages are in no other count."""
+    def put_queue(self, topic: str, queue_id: int, messages: int, size: int) -> None:
+        """Count what has arrived in a queue, if queues are counted."""
         if self._with_queues:
-            key = f"{run.topic.decode(errors='replace')}@{run.queue_id}"
-            sizes = [size for (size,) in _UNIT_SIZE.iter_unpack(run.units)]
-            self.add(Stat.QUEUE_PUT_NUMS, key, len(sizes), len(sizes))
-            self.add(Stat.QUEUE_PUT_SIZE, key, sum(sizes), len(sizes))
+            self.add(Stat.QUEUE_PUT_NUMS, f"{topic}@{queue_id}", messages, messages)
+            self.add(Stat.QUEUE_PUT_SIZE, f"{topic}@{queue_id}", size, messages)
 
     def got(self, group: str, topic: str, queue_id: int, messages: int, size: int) -> None:
         """Count messages that a group took from a queue."""
