@@ -128,10 +128,7 @@ class Broker:
         )
         self._lanes = Lanes(self.store, self.settings)
         self.saver = ConfigSaver(
-            around.files,
-            store_settings.paths.config,
-            around.config_worker,
-            clock,
+            around.files, store_settings.paths.config, around.config_worker, clock
         )
         self.counting = Counting(
             BrokerStatistics(clock, settings.cluster),
@@ -139,13 +136,9 @@ class Broker:
             self.store.offsets.take_counts,
         )
         self.delay = DelayDelivery(
-            self.store,
-            self.tables.delays,
-            store_settings.schedule.delays_ms,
-            clock,
-            self._delay_moved,
-            self._delay_delivered,
-        )
+            self.store, self.tables.delays, store_settings.schedule.delays_ms, clock,
+            self._delay_moved, self._delay_delivered,
+        )  # fmt: skip
         self.journal = Journal(
             self.store, self.tables, self.schedule, clock, store_host, is_on=settings.has_journal
         )
