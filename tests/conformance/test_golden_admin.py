@@ -238,7 +238,7 @@ def check_count(asked: Command, answered: Command) -> None:
     name, key = asked.fields["statsName"], asked.fields["statsKey"]
     topic, _, group = key.partition("@")
     if answered.code == 0 and name == "TOPIC_PUT_NUMS":
-        world.broker.counting.broker.put(topic, 1, 1)
+        world.broker.counting.broker.put(topic, 0, 1, 1)
     elif answered.code == 0:
         world.broker.counting.broker.got(group, topic, 0, 1, 1)
     reply = world.handle(asked)

@@ -428,8 +428,6 @@ class Broker:
             self.counting.stored(stored)
 
     def _arrived(self, runs: Sequence[QueueRun]) -> None:
-        if self._is_open and not self.is_slave:
-            self.counting.arrived(runs)
         self.held.arrived(runs)
         self.delay.arrived(runs)
         self.timed.arrived(runs)

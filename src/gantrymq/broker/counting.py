@@ -1,44 +1,20 @@
 """Statistics of a broker: what was put and got, told to the counters that admin tools read.
 
 The lane counts for itself, by topic; its counts are collected once a second, so that an ordinary
-send costs nothing here. Pulls are added up in the same way, and what arrives in each queue, which
-dispatch alone knows of every message. Sizes are those of records in the log, as with Apache.
+send costs nothing here. Pulls are added up in the same way. Sizes are those of records in the log,
+as with Apache.
 """
 
 from __future__ import annotations
 
-import struct
-from functools import lru_cache
-from typing import TYPE_CHECKING, Final
-
-from gantrymq.store.settings_log import UNIT_BYTES
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from gantrymq.kernel import QueueRun
     from gantrymq.store.broker_statistics import BrokerStatistics
     from gantrymq.store.put import Stored
     from gantrymq.store.statistics import StoreStatistics
-
-
-SIZES_AT_ONCE: Final = 256
-_ONE_SIZE: Final = struct.Struct(">8xi8x")
-
-
-@lru_cache(SIZES_AT_ONCE)
-def _sizes(units: int) -> struct.Struct:
-    return struct.Struct(">" + "8xi8x" * units)
-
-
-def bytes_of(units: bytes, count: int) -> int:
-    """Return how long the records of consume queue units are in all.
-
-    A layout of many units is read in one go, four times as fast as one by one.
-    """
-    if count <= SIZES_AT_ONCE:
-        return sum(_sizes(count).unpack(units))
-    return sum(size for (size,) in _ONE_SIZE.iter_unpack(units))
 
 
 class Counting:
@@ -54,7 +30,6 @@ class Counting:
         self.store = store
         self._take_counts = take_counts
         self._pulls: dict[tuple[str, str, int], list[int]] = {}
-        self._arrivals: dict[tuple[bytes, int], list[int]] = {}
         self.mismatches = 0
         """Times that members of a group were found to subscribe differently."""
         self.old_requests = 0
@@ -64,18 +39,8 @@ class Counting:
 
     def stored(self, stored: Stored) -> None:
         """Count messages that policy has put; the store has counted them for itself."""
-        self.broker.put(stored.topic, stored.messages, stored.end - stored.log_offset)
-
-    def arrived(self, runs: Sequence[QueueRun]) -> None:
-        """Count by queue what dispatch has found; told to the statistics with the next sample."""
-        arrivals = self._arrivals
-        for run in runs:
-            count = arrivals.get(run[:2])
-            if count is None:
-                count = arrivals[run[:2]] = [0, 0]
-            messages = len(run.units) // UNIT_BYTES
-            count[0] += messages
-            count[1] += bytes_of(run.units, messages)
+        size = stored.end - stored.log_offset
+        self.broker.put(stored.topic, stored.queue_id, stored.messages, size)
 
     def pulled(self, group: str, topic: str, queue_id: int, messages: int, size: int) -> None:
         """Count one read; told to the statistics with the next sample."""
@@ -92,9 +57,6 @@ class Counting:
         counts = self._take_counts()
         self.broker.put_topics(counts)
         self.store.put_topics(counts)
-        arrivals, self._arrivals = self._arrivals, {}
-        for (raw, queue_id), (messages, size) in arrivals.items():
-            self.broker.put_queue(raw.decode(errors="replace"), queue_id, messages, size)
         pulls, self._pulls = self._pulls, {}
         for (group, topic, queue_id), (hits, misses, messages, size) in pulls.items():
             if messages:

@@ -15,6 +15,7 @@ from collections import deque
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
+from gantrymq.model.names import SCHEDULE_TOPIC
 from gantrymq.wire.bodies.stats import BrokerStats, StatsItem
 
 if TYPE_CHECKING:
@@ -133,28 +134,22 @@ class BrokerStatistics:
         count.value += value
         count.times += times
 
-    def put(self, topic: str, messages: int, size: int) -> None:
-        """Count messages of one send that were stored; their queue is counted by `put_queue`."""
+    def put(self, topic: str, queue_id: int, messages: int, size: int) -> None:
+        """Count messages of one send that were stored; by queue those that wait, as Apache does."""
         self.add(Stat.TOPIC_PUT_NUMS, topic, messages)
         self.add(Stat.TOPIC_PUT_SIZE, topic, size)
         self.add(Stat.BROKER_PUT_NUMS, self._cluster, messages, 0)
+        if self._with_queues and topic == SCHEDULE_TOPIC:
+            self.add(Stat.QUEUE_PUT_NUMS, f"{topic}@{queue_id}", messages)
+            self.add(Stat.QUEUE_PUT_SIZE, f"{topic}@{queue_id}", size)
 
     def put_topics(self, counts: Iterable[tuple[bytes, int, int]]) -> None:
-        """Count what `SendLane.take_counts` tells: once for many runs, not for each message.
-
-        The lane does not say which queues; `put_queue` counts those, by what dispatch finds.
-        """
+        """Count what `SendLane.take_counts` tells: once for many runs, not for each message."""
         for raw, messages, size in counts:
             topic = raw.decode(errors="replace")
             self.add(Stat.TOPIC_PUT_NUMS, topic, messages, messages)
             self.add(Stat.TOPIC_PUT_SIZE, topic, size, messages)
             self.add(Stat.BROKER_PUT_NUMS, self._cluster, messages, 0)
-
-    def put_queue(self, topic: str, queue_id: int, messages: int, size: int) -> None:
-        """Count what has arrived in a queue, if queues are counted."""
-        if self._with_queues:
-            self.add(Stat.QUEUE_PUT_NUMS, f"{topic}@{queue_id}", messages, messages)
-            self.add(Stat.QUEUE_PUT_SIZE, f"{topic}@{queue_id}", size, messages)
 
     def got(self, group: str, topic: str, queue_id: int, messages: int, size: int) -> None:
         """Count messages that a group took from a queue."""

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gantrymq.model.names import SCHEDULE_TOPIC
 from gantrymq.store import broker_statistics
 from gantrymq.store.broker_statistics import WINDOWS, BrokerStatistics, Stat
 from gantrymq.testing.clock import VirtualClock
@@ -29,15 +30,12 @@ def found(stats: BrokerStatistics, stat: Stat, key: str) -> BrokerStats:
 
 def test_a_put_is_counted_everywhere() -> None:
     stats, clock = started()
-    stats.put("t", 5, 500)
-    stats.put_queue("t", 3, 5, 500)
+    stats.put("t", 3, 5, 500)
     clock.jump(10)
     stats.sample()
     expected = {
         (Stat.TOPIC_PUT_NUMS, "t"): (5, 0.5, 5.0),
         (Stat.TOPIC_PUT_SIZE, "t"): (500, 50.0, 500.0),
-        (Stat.QUEUE_PUT_NUMS, "t@3"): (5, 0.5, 1.0),
-        (Stat.QUEUE_PUT_SIZE, "t@3"): (500, 50.0, 100.0),
         (Stat.BROKER_PUT_NUMS, "C"): (5, 0.5, 0.0),
     }
     for (stat, key), (total, tps, average) in expected.items():
@@ -45,26 +43,35 @@ def test_a_put_is_counted_everywhere() -> None:
         assert (minute.sum, minute.tps, minute.avgpt) == (total, tps, average)
 
 
+def test_what_waits_is_counted_by_queue_too() -> None:
+    stats, clock = started()
+    stats.put(SCHEDULE_TOPIC, 3, 5, 500)
+    without, _ = started(with_queues=False)
+    without.put(SCHEDULE_TOPIC, 3, 5, 500)
+    clock.jump(10)
+    stats.sample()
+    key = f"{SCHEDULE_TOPIC}@3"
+    for stat, wanted in ((Stat.QUEUE_PUT_NUMS, 5), (Stat.QUEUE_PUT_SIZE, 500)):
+        assert found(stats, stat, key).stats_minute.sum == wanted
+        assert without.view(stat.name, key) is None
+    stats.forget_topic(SCHEDULE_TOPIC)
+    assert stats.view("QUEUE_PUT_SIZE", key) is None
+
+
 def test_runs_of_the_lane_are_counted_at_once() -> None:
     stats, clock = started()
     stats.put_topics([(b"t", 6, 1200), (b"u", 1, 100)])
-    stats.put_queue("t", 3, 3, 603)
     clock.jump(10)
     stats.sample()
     expected = {
         (Stat.TOPIC_PUT_NUMS, "t"): (6, 0.6, 1.0),
         (Stat.TOPIC_PUT_SIZE, "t"): (1200, 120.0, 200.0),
         (Stat.TOPIC_PUT_NUMS, "u"): (1, 0.1, 1.0),
-        (Stat.QUEUE_PUT_NUMS, "t@3"): (3, 0.3, 1.0),
-        (Stat.QUEUE_PUT_SIZE, "t@3"): (603, 60.3, 201.0),
         (Stat.BROKER_PUT_NUMS, "C"): (7, 0.7, 0.0),
     }
     for (stat, key), (total, tps, average) in expected.items():
         minute = found(stats, stat, key).stats_minute
         assert (minute.sum, minute.tps, minute.avgpt) == (total, tps, average)
-    without, _ = started(with_queues=False)
-    without.put_queue("t", 3, 3, 603)
-    assert without.view("QUEUE_PUT_NUMS", "t@3") is None
 
 
 def test_a_get_is_counted_everywhere() -> None:
@@ -93,11 +100,9 @@ def test_a_get_is_counted_everywhere() -> None:
 
 def test_without_queues_there_are_fewer_keys() -> None:
     stats, _ = started(with_queues=False)
-    stats.put("t", 1, 1)
-    stats.put_queue("t", 0, 1, 1)
+    stats.put("t", 0, 1, 1)
     stats.got("g", "t", 0, 1, 1)
     stats.get_took("g", "t", 0, 5)
-    assert stats.view("QUEUE_PUT_NUMS", "t@0") is None
     assert stats.view("QUEUE_GET_NUMS", "t@0@g") is None
     assert stats.view("GROUP_GET_LATENCY", "t@g") is not None
 
@@ -105,13 +110,13 @@ def test_without_queues_there_are_fewer_keys() -> None:
 @pytest.mark.parametrize(("name", "key"), [("TOPIC_PUT_NUMS", "x"), ("NO_SUCH", "t"), ("", "")])
 def test_what_was_never_counted(name: str, key: str) -> None:
     stats, _ = started()
-    stats.put("t", 1, 1)
+    stats.put("t", 0, 1, 1)
     assert stats.view(name, key) is None
 
 
 def test_before_the_first_sample_there_is_nothing() -> None:
     stats, _ = started()
-    stats.put("t", 1, 1)
+    stats.put("t", 0, 1, 1)
     assert found(stats, Stat.TOPIC_PUT_NUMS, "t") == BrokerStats()
 
 
@@ -119,7 +124,7 @@ def test_minutes_hours_and_days() -> None:
     stats, clock = started()
     stats.sample()
     for _ in range(6 * 60 * 24):
-        stats.put("t", 1, 10)
+        stats.put("t", 0, 1, 10)
         clock.jump(10)
         stats.sample()
     data = found(stats, Stat.TOPIC_PUT_NUMS, "t")
@@ -138,7 +143,7 @@ def test_minutes_hours_and_days() -> None:
 def test_a_late_sample_counts_once() -> None:
     stats, clock = started()
     stats.sample()
-    stats.put("t", 7, 1)
+    stats.put("t", 0, 7, 1)
     clock.jump(35)
     stats.sample()
     stats.sample()
@@ -151,8 +156,7 @@ def test_a_late_sample_counts_once() -> None:
 def test_what_is_deleted_is_forgotten() -> None:
     stats, _ = started()
     for topic in ("t", "tt"):
-        stats.put(topic, 1, 1)
-        stats.put_queue(topic, 0, 1, 1)
+        stats.put(topic, 0, 1, 1)
         for group in ("g", "gg"):
             stats.got(group, topic, 0, 1, 1)
             stats.get_took(group, topic, 0, 1)
@@ -160,7 +164,6 @@ def test_what_is_deleted_is_forgotten() -> None:
             stats.fell_behind(group, topic, 0, 10, 20)
     stats.forget_topic("t")
     assert stats.view("TOPIC_PUT_NUMS", "t") is None
-    assert stats.view("QUEUE_PUT_SIZE", "t@0") is None
     assert stats.view("GROUP_GET_NUMS", "t@g") is None
     assert stats.view("GROUP_GET_LATENCY", "0@t@g") is None
     assert stats.view("TOPIC_PUT_NUMS", "tt") is not None
@@ -185,11 +188,11 @@ def test_a_topic_without_queues_is_forgotten_too() -> None:
 def test_the_number_of_keys_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(broker_statistics, "KEYS_MAX", 3)
     stats, _ = started(with_queues=False)
-    stats.put("a", 1, 1)
-    stats.put("b", 1, 1)
+    stats.put("a", 0, 1, 1)
+    stats.put("b", 0, 1, 1)
     assert stats.keys_refused == 2
     stats.forget_topic("a")
-    stats.put("b", 1, 1)
+    stats.put("b", 0, 1, 1)
     assert stats.view("TOPIC_PUT_NUMS", "b") is not None
     for queue_id in range(5):
         stats.fell_behind("g", "t", queue_id, 1, 1)

@@ -164,7 +164,7 @@ def test_bytes_are_written_as_apache_does() -> None:
 
 def test_one_count() -> None:
     world = World()
-    world.broker.counting.broker.put("T", 3, 30)
+    world.broker.counting.broker.put("T", 0, 3, 30)
     world.clock.jump(10.0)
     world.broker.counting.sample()
     asked = {"statsName": "TOPIC_PUT_NUMS", "statsKey": "T"}
