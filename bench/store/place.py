@@ -107,7 +107,8 @@ class Owner:
 class OpenStore:
     """A store in use, with its threads and timers as in a broker."""
 
-    def __init__(self, properties: Mapping[str, str]) -> None:
+    def __init__(self, properties: Mapping[str, str], *, in_turns: bool = False) -> None:
+        """With `in_turns`, what can wait is done by `breathe`, as at the end of a loop's turn."""
         self.owner = Owner()
         self.settings = read_settings(properties)
         self.store = MessageStore(
@@ -116,6 +117,7 @@ class OpenStore:
             files=OsFiles(),
             clock=SystemClock(),
             workers=Workers.made(lambda name: ThreadWorker(name, self.owner.post)),
+            soon=self.owner.post if in_turns else None,
         )
         self.report: RecoveryReport = self.store.open(os.getpid())
         self._timers = StoreTimers(self.store, self.settings, time.monotonic())

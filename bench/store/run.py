@@ -28,6 +28,7 @@ from bench.store.cold_reader import cold_reader, tail  # noqa: E402
 from bench.store.opening import opening  # noqa: E402
 from bench.store.place import Place, Result, kernel_name  # noqa: E402
 from bench.store.recovery import recovery  # noqa: E402
+from bench.store.rolling import roll  # noqa: E402
 from bench.store.sync_flush import sync_flush  # noqa: E402
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 CASES: dict[str, Callable[[Place], Result]] = {
     case.__name__: case
-    for case in (sync_flush, recovery, opening, tail, cold_reader, backlog, append)
+    for case in (sync_flush, recovery, opening, tail, roll, cold_reader, backlog, append)
 }
 """`append` is the last one: it binds the process to one core."""
 

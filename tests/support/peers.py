@@ -122,6 +122,11 @@ def cpp() -> list[str]:
     return [sys.executable, str(SOURCES / "cpp" / "peer.py"), "{names}", str(folder)]
 
 
+def python() -> list[str]:
+    """Return the command that starts the project's own client."""
+    return [sys.executable, str(SOURCES / "python" / "peer.py")]
+
+
 def _installed(name: str, files: Sequence[Path], install: Callable[[Path], None]) -> Path:
     """Return the folder that `install` has filled, now or in an earlier run."""
     total = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
@@ -276,6 +281,7 @@ def running(command: Sequence[str], name_server: str, work: Path) -> Iterator[Pe
         words.insert(1, f"-Duser.home={work}")
     environment = {**os.environ, "HOME": str(work), "TZ": "UTC"}
     environment.pop("NAMESRV_ADDR", None)
+    environment["PYTHONPATH"] = str(ROOT / "src")  # the project's own client is not installed
     errors = work / "errors.txt"
     with errors.open("wb") as output:
         process = subprocess.Popen(

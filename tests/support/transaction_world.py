@@ -79,7 +79,7 @@ class World:
             self.settings,
             STORE_HOST,
             self.loop.create_future,
-            lambda _stored, _messages: None,
+            lambda _stored: None,
         )
         self.transactions = Transactions(
             TransactionParts(
@@ -94,7 +94,7 @@ class World:
                 reserved_ms=lambda: self.reserved_ms,
                 is_slave=lambda: self.is_slave,
                 wake=self._wake,
-                stored=lambda _stored, _messages: None,
+                stored=lambda _stored: None,
             )
         )
         self.router = Router(self.transactions.handlers)

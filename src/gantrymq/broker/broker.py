@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from gantrymq.broker.surroundings import Surroundings
     from gantrymq.kernel import QueueRun
     from gantrymq.model.topic import TopicConfig
+    from gantrymq.store.put import Stored
     from gantrymq.store.recovery import RecoveryReport
     from gantrymq.store.settings import StoreSettings
     from gantrymq.wire.peer import Handler
@@ -127,10 +128,7 @@ class Broker:
         )
         self._lanes = Lanes(self.store, self.settings)
         self.saver = ConfigSaver(
-            around.files,
-            store_settings.paths.config,
-            around.config_worker,
-            clock,
+            around.files, store_settings.paths.config, around.config_worker, clock
         )
         self.counting = Counting(
             BrokerStatistics(clock, settings.cluster),
@@ -138,12 +136,9 @@ class Broker:
             self.store.offsets.take_counts,
         )
         self.delay = DelayDelivery(
-            self.store,
-            self.tables.delays,
-            store_settings.schedule.delays_ms,
-            clock,
-            self._delay_moved,
-        )
+            self.store, self.tables.delays, store_settings.schedule.delays_ms, clock,
+            self._delay_moved, self._delay_delivered,
+        )  # fmt: skip
         self.journal = Journal(
             self.store, self.tables, self.schedule, clock, store_host, is_on=settings.has_journal
         )
@@ -428,6 +423,10 @@ class Broker:
         if not self.settings.now.filter_bitmap:
             return None
         return self.tables.filters.bits_for(topic, properties)
+
+    def _delay_delivered(self, stored: Stored) -> None:
+        if self.store_settings.schedule.counts_deliveries:
+            self.counting.stored(stored)
 
     def _arrived(self, runs: Sequence[QueueRun]) -> None:
         self.held.arrived(runs)

@@ -1,7 +1,8 @@
 """Statistics of a broker: what was put and got, told to the counters that admin tools read.
 
 The lane counts for itself, by topic; its counts are collected once a second, so that an ordinary
-send costs nothing here. Pulls are added up in the same way.
+send costs nothing here. Pulls are added up in the same way. Sizes are those of records in the log,
+as with Apache.
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from gantrymq.store.broker_statistics import BrokerStatistics
-    from gantrymq.store.put import NewMessage, Stored
+    from gantrymq.store.put import Stored
     from gantrymq.store.statistics import StoreStatistics
 
 
@@ -42,11 +43,10 @@ class Counting:
         self.forwarded: Callable[[], int] = lambda: 0
         """Returns how many requests were passed on to another master."""
 
-    def stored(self, stored: Stored, messages: Sequence[NewMessage]) -> None:
+    def stored(self, stored: Stored) -> None:
         """Count messages that policy has put; the store has counted them for itself."""
-        size = sum(len(message.body) for message in messages)
-        topic, queue_id = messages[0].topic, messages[0].queue_id
-        self.broker.put(topic, queue_id, stored.messages, size)
+        size = stored.end - stored.log_offset
+        self.broker.put(stored.topic, stored.queue_id, stored.messages, size)
 
     def transaction_ended(self, topic: str, committed: bool) -> None:
         """Count a decision about a half message."""

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from gantrymq.kernel import QueueRun, Record
     from gantrymq.store.get import Found
     from gantrymq.store.message_store import MessageStore
-    from gantrymq.store.put import NewMessage
+    from gantrymq.store.put import NewMessage, Stored
     from gantrymq.store.questions import Questions
 
 log = logging.getLogger(__name__)
@@ -99,15 +99,18 @@ class DelayDelivery:
         delays_ms: Sequence[int],
         clock: Clock,
         wake: Callable[[], None] = lambda: None,
-        delivered_to: Callable[[NewMessage], None] = lambda _message: None,
+        stored: Callable[[Stored], None] = lambda _stored: None,
     ) -> None:
-        """Call `wake` when `tick` has something to do before the time it asked for."""
+        """Call `wake` when `tick` has something to do before the time it asked for.
+
+        Tell `stored` of every delivery, for statistics.
+        """
         self._store = store
         self._progress = progress
         self._delays_ms = tuple(delays_ms)
         self._clock = clock
         self._wake = wake
-        self._delivered_to = delivered_to
+        self._stored = stored
         self._levels = [_Level(number) for number in range(1, len(delays_ms) + 1)]
         self._is_ticking = False
 
@@ -261,7 +264,7 @@ class DelayDelivery:
                 next_offset = record.queue_offset
                 refused = f"storing for {message.topic} gave {stored.status.value}"
                 break
-            self._delivered_to(message)
+            self._stored(stored)
             last_end = stored.end
         # All of them wait behind the last one's place in the log.
         self._store.hold(last_end, lambda status: self._safe(level, next_offset, status, refused))

@@ -38,7 +38,7 @@ from gantrymq.wire.properties import (
 from gantrymq.wire.response_errors import SystemBusy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from gantrymq.broker.clients import Clients
     from gantrymq.broker.send import Sending
@@ -67,7 +67,7 @@ class Replies:
         settings: LiveSettings,
         clock: Clock,
         store_host: bytes,
-        stored: Callable[[Stored, Sequence[NewMessage]], None],
+        stored: Callable[[Stored], None],
     ) -> None:
         """Tell `stored` what went into the log, for statistics."""
         self._store = store
@@ -181,7 +181,7 @@ class Replies:
         if stored.status is not PutStatus.PUT_OK:
             log.warning("a reply could not be stored: %s", stored.status.value)
             return {}
-        self._stored(stored, [message])
+        self._stored(stored)
         return {
             "msgId": offset_id_text(self._store_host, stored.log_offset),
             "queueOffset": str(stored.queue_offset),

@@ -88,7 +88,7 @@ class Storing:
         settings: LiveSettings,
         store_host: bytes,
         new_future: Callable[[], Future[Answer]],
-        stored: Callable[[Stored, Sequence[NewMessage]], None],
+        stored: Callable[[Stored], None],
     ) -> None:
         """Tell `stored` what went into the log, for statistics."""
         self._store = store
@@ -122,7 +122,7 @@ class Storing:
             raise MessageIllegal(f"the message is illegal: {error}") from None
         if stored.status is not PutStatus.PUT_OK:
             raise not_stored(stored.status, self._store)
-        self._stored(stored, messages)
+        self._stored(stored)
         fields = self._fields(stored, queue_id)
         if transaction_id is not None:
             fields["transactionId"] = transaction_id

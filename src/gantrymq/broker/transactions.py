@@ -46,7 +46,7 @@ from gantrymq.wire.response_errors import (
 
 if TYPE_CHECKING:
     from asyncio import Future
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from gantrymq.broker.half import Half
     from gantrymq.broker.settings import LiveSettings
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from gantrymq.broker.timer.rules import Timing
     from gantrymq.clock import Clock
     from gantrymq.store.message_store import MessageStore
-    from gantrymq.store.put import NewMessage, Stored
+    from gantrymq.store.put import Stored
     from gantrymq.wire.command import Command
     from gantrymq.wire.peer import Answer, Handler, Peer, Pending
 
@@ -80,7 +80,7 @@ class TransactionParts(NamedTuple):
     is_slave: Callable[[], bool]
     wake: Callable[[], None]
     """Brings the next `tick` forward."""
-    stored: Callable[[Stored, Sequence[NewMessage]], None]
+    stored: Callable[[Stored], None]
     """Told what was committed, for statistics."""
     ended: Callable[[str, bool], None] = lambda _topic, _committed: None
     """Told the topic of a transaction and whether it was committed, for statistics."""
@@ -266,7 +266,7 @@ class Transactions:
         stored = self._parts.store.put([message])
         if stored.status is not PutStatus.PUT_OK:
             raise not_stored(stored.status, self._parts.store)
-        self._parts.stored(stored, [message])
+        self._parts.stored(stored)
         self.ledger.mark(offset, TAKEN)
 
         def safe(status: PutStatus) -> None:

@@ -1,9 +1,12 @@
 """The next files of the log, made ahead of need, so that rolling costs a sender nothing.
 
 When a file is taken, the one behind it is begun on a worker: created at full length and, if asked,
-touched page by page, so that appending meets no page that must first be found. After a start, which
-takes none, `prepare` begins it. A file that was not ready in time is made on the spot. What was
-made and never used is removed at the end.
+touched page by page, so that appending meets no page that must first be found. Its first mebibyte
+is touched in any case: the first page of a file that nobody has touched cost the put that rolled
+half a millisecond, for the system then reads ahead. Waking the worker costs more than a put, so
+with an event loop that is done at the end of the turn. After a start, which takes no file,
+`prepare` begins one. A file that was not ready in time is made on the spot. What was made and never
+used is removed at the end.
 
 Warming up leaves a whole file of dirty pages, and forcing them in one go would hold up the disk for
 everybody. So it is forced in steps while it is touched, and no force has more than one to write.
@@ -25,8 +28,10 @@ from gantrymq.kernel import kernel
 from gantrymq.store.errors import StoreError
 from gantrymq.store.file_queue import file_name
 from gantrymq.store.mapped_file import PAGE_BYTES, MappedFile
+from gantrymq.store.tail_pages import AHEAD_BYTES_MIN
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from concurrent.futures import Future
     from pathlib import Path
 
@@ -58,10 +63,12 @@ class LogFiles:
         warm_step: int | None = None,
         pool: TransientPool | None = None,
         pages: TailPages | None = None,
+        soon: Callable[[Callable[[], None]], object] | None = None,
     ) -> None:
         """With `warm_step` new files are touched, and forced after every so many bytes.
 
-        `pages` has the pages of the last one touched in front of the tail.
+        `pages` has the pages of the last one touched in front of the tail. With `soon`
+        (`loop.call_soon`) the file behind one that is taken is begun a little later.
         """
         self.file_bytes = file_bytes
         self.avoid: frozenset[Path] = frozenset()
@@ -72,20 +79,42 @@ class LogFiles:
         self._warm_step = warm_step
         self._pool = pool
         self._pages = pages
+        self._soon = soon
+        self._wanted: int | None = None
+        """Where the file begins that is to be begun soon."""
         self._ahead: tuple[int, Future[Region]] | None = None
+        self._ready: MappedFile | None = None
+        """The same file, once somebody has seen that it is made."""
         self._late: Future[Region] | None = None
         """A file that was waited for in vain."""
         self._is_closing = False  # seen by the worker
 
     def path(self, start: int) -> Path:
         """Return where a new file that begins at an offset would be made now."""
-        directory = self._directories.choose(start // self.file_bytes, self.avoid)
-        return directory / file_name(start)
+        return self._path(start, self.avoid)
+
+    def _path(self, start: int, avoid: frozenset[Path]) -> Path:
+        return self._directories.choose(start // self.file_bytes, avoid) / file_name(start)
 
     def prepare(self, start: int) -> None:
         """Begin to make the file that begins at `start`, unless one is begun already."""
+        self._wanted = None
         if self._ahead is None:
             self._ahead = start, self._begin(start)
+
+    def _prepare_soon(self, start: int) -> None:
+        """Do the same when this turn of the event loop is over, if there is one."""
+        if self._soon is None:
+            self.prepare(start)
+        elif self._wanted is None:
+            self._wanted = start
+            self._soon(self._prepare_wanted)
+        else:
+            self._wanted = start
+
+    def _prepare_wanted(self) -> None:
+        if self._wanted is not None and not self._is_closing:
+            self.prepare(self._wanted)
 
     def advanced(self, tail: MappedFile) -> None:
         """Note how far the last file is written; called after every append."""
@@ -93,15 +122,16 @@ class LogFiles:
             self._pages.follow(tail, self._made_ahead)
 
     def _made_ahead(self) -> Region | None:
-        """Return the next file if it is there already."""
-        making = None if self._ahead is None else self._ahead[1]
-        if making is None or not making.done() or making.exception() is not None:
-            return None
-        return making.result()
+        """Return the next file if it is there already; then a roll need not ask for it."""
+        if self._ready is None and self._ahead is not None:
+            start, making = self._ahead
+            if making.done() and making.exception() is None:
+                self._ready = MappedFile(start, making.result())
+        return None if self._ready is None else self._ready.region
 
     def _begin(self, start: int) -> Future[Region]:
-        path = self.path(start)
-        return self._worker.begin(lambda: self._make(path))
+        avoid = self.avoid
+        return self._worker.begin(lambda: self._make(self._path(start, avoid)))
 
     def take(self, start: int) -> MappedFile:
         """Return the file that begins at `start`, new and empty; the next one is begun.
@@ -109,6 +139,11 @@ class LogFiles:
         Raises:
             FileNotMade: the disk refuses.
         """
+        ready, self._ready = self._ready, None
+        if ready is not None and ready.start == start and self._pool is None:
+            self._ahead = None
+            self._prepare_soon(start + self.file_bytes)
+            return ready
         buffer = self._borrow(start)
         try:
             region = self._region(start)
@@ -118,7 +153,7 @@ class LogFiles:
             raise FileNotMade(
                 f"{self.path(start)} cannot be made: {error}; is the disk full?"
             ) from error
-        self.prepare(start + self.file_bytes)
+        self._prepare_soon(start + self.file_bytes)
         return MappedFile(start, region, buffer)
 
     def _borrow(self, start: int) -> memoryview | None:
@@ -173,6 +208,8 @@ class LogFiles:
                 self._warm_up(region, self._warm_step)
             region.sync()
             self._files.sync_directory(path.parent)
+            first = min(region.size, AHEAD_BYTES_MIN)
+            kernel.touch_pages(region.buffer, 0, first, PAGE_BYTES)
         except OSError:
             region.close()
             with suppress(OSError):
@@ -196,7 +233,7 @@ class LogFiles:
 
     def _discard(self) -> None:
         """Have the worker remove what it made, or is making: nobody waits for that."""
-        ahead, self._ahead = self._ahead, None
+        ahead, self._ahead, self._ready = self._ahead, None, None
         if ahead is not None:
             self._worker.begin(lambda: self._remove(ahead[1]))
 

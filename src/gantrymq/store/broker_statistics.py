@@ -11,18 +11,17 @@ Driven by `sample`, at least every 10 s. Owned by one task.
 
 from __future__ import annotations
 
-import struct
 from collections import deque
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
+from gantrymq.model.names import SCHEDULE_TOPIC
 from gantrymq.wire.bodies.stats import BrokerStats, StatsItem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from gantrymq.clock import Clock
-    from gantrymq.kernel import QueueRun
 
 KEYS_MAX: Final = 65_536
 """Counts that are kept at the same time: a thousand topics of eight queues with three groups."""
@@ -30,7 +29,6 @@ KEYS_MAX: Final = 65_536
 WINDOWS: Final = ((10_000, 7), (600_000, 7), (3_600_000, 25))
 """Milliseconds between two samples, and samples kept: a minute, an hour, a day."""
 
-_UNIT_SIZE: Final = struct.Struct(">8xi8x")
 Numbers = tuple[int, ...]
 """The number of the last sample taken, for each window."""
 
@@ -137,33 +135,21 @@ class BrokerStatistics:
         count.times += times
 
     def put(self, topic: str, queue_id: int, messages: int, size: int) -> None:
-        """Count messages of one queue that were stored."""
+        """Count messages of one send that were stored; by queue those that wait, as Apache does."""
         self.add(Stat.TOPIC_PUT_NUMS, topic, messages)
         self.add(Stat.TOPIC_PUT_SIZE, topic, size)
         self.add(Stat.BROKER_PUT_NUMS, self._cluster, messages, 0)
-        if self._with_queues:
+        if self._with_queues and topic == SCHEDULE_TOPIC:
             self.add(Stat.QUEUE_PUT_NUMS, f"{topic}@{queue_id}", messages)
             self.add(Stat.QUEUE_PUT_SIZE, f"{topic}@{queue_id}", size)
 
     def put_topics(self, counts: Iterable[tuple[bytes, int, int]]) -> None:
-        """Count what `SendLane.take_counts` tells: once for many runs, not for each message.
-
-        The lane does not say which queues; `put_queue` counts those, by the runs that dispatch
-        makes.
-        """
+        """Count what `SendLane.take_counts` tells: once for many runs, not for each message."""
         for raw, messages, size in counts:
             topic = raw.decode(errors="replace")
             self.add(Stat.TOPIC_PUT_NUMS, topic, messages, messages)
             self.add(Stat.TOPIC_PUT_SIZE, topic, size, messages)
             self.add(Stat.BROKER_PUT_NUMS, self._cluster, messages, 0)
-
-    def put_queue(self, run: QueueRun) -> None:
-        """Count a run of one queue, if queues are counted; its messages are in no other count."""
-        if self._with_queues:
-            key = f"{run.topic.decode(errors='replace')}@{run.queue_id}"
-            sizes = [size for (size,) in _UNIT_SIZE.iter_unpack(run.units)]
-            self.add(Stat.QUEUE_PUT_NUMS, key, len(sizes), len(sizes))
-            self.add(Stat.QUEUE_PUT_SIZE, key, sum(sizes), len(sizes))
 
     def got(self, group: str, topic: str, queue_id: int, messages: int, size: int) -> None:
         """Count messages that a group took from a queue."""

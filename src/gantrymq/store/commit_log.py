@@ -307,7 +307,7 @@ class CommitLog:
         tail.advance(tail.size)
 
     def _add(self, file: MappedFile) -> None:
-        if self._files:
+        if self._files and self._files[-1].is_buffered:
             self._commit(self._files[-1])
         self._files.append(file)
         self._is_prepared = True  # whoever takes a file has the next one begun

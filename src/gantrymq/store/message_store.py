@@ -108,14 +108,12 @@ class MessageStore:
         sizes = settings.files
         self.pool = pool_of(settings)
         self.log_files = LogFiles(
-            log_directories(settings.paths),
-            sizes.commit_log_bytes,
-            files,
-            workers.allocation,
+            log_directories(settings.paths), sizes.commit_log_bytes, files, workers.allocation,
             warm_step=settings.warm_up.step_bytes,
             pool=self.pool,
             pages=TailPages(workers.tail_pages, clock),
-        )
+            soon=soon,
+        )  # fmt: skip
         self.log = CommitLog(self.log_files, lane, clock)
         self.queues = QueueTable(
             self._root, sizes.consume_queue_bytes, files, sizes.ext_bytes, self.log.read

@@ -40,9 +40,13 @@ CLIENTS: Final = {
 }
 
 
+OURS: Final = "python"
+"""The project's own client, which has tests enough of its own; here it is one beside others."""
+
+
 def command_of(client: str) -> list[str]:
     """Return how a client is started; one that cannot be had is a named skip, a failure in CI."""
-    return had(client, CLIENTS[client].command)
+    return had(client, peers.python if client == OURS else CLIENTS[client].command)
 
 
 def had(client: str, command: Callable[[], list[str]]) -> list[str]:

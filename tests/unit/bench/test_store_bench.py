@@ -19,6 +19,7 @@ FIGURES = {
     "recovery": ("empty", "cases"),
     "opening": ("cold", "warm"),
     "tail": ("ways", "best"),
+    "roll": ("ways", "bar_p999_to_median"),
     "cold_reader": ("ways", "bar_p999_ms"),
     "backlog": ("mb_per_second", "disk_mb_per_second"),
 }

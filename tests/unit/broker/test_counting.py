@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from support.broker_rig import BrokerRig, pull
 
 
@@ -34,3 +36,48 @@ def test_sends_of_lane_and_policy_and_pulls_are_counted() -> None:
     assert got == [(1, 1, 5)]
     counting.collect()
     assert len(got) == 1, "nothing is counted twice"
+
+
+def test_messages_are_counted_with_the_size_of_their_records() -> None:
+    rig = BrokerRig()
+    begin = rig.broker.store.log.wrote_offset
+    rig.send(b"lane")
+    middle = rig.broker.store.log.wrote_offset
+    rig.send(b"policy", i="WAIT\x01false")
+    rig.turns()
+    end = rig.broker.store.log.wrote_offset
+    counts = rig.broker.counting.broker
+    rig.broker.counting.collect()
+    rig.clock.jump(10)
+    rig.broker.counting.sample()
+    sizes = [middle - begin, end - middle]
+    assert min(sizes) > 80, "more than their bodies"
+    for name, key, wanted in (
+        ("TOPIC_PUT_NUMS", "T", 2),
+        ("TOPIC_PUT_SIZE", "T", sum(sizes)),
+    ):
+        found = counts.view(name, key)
+        assert found is not None, name
+        assert found.stats_minute.sum == wanted, name
+
+
+@pytest.mark.parametrize(("counts", "wanted"), [("true", 1), ("false", None)])
+def test_deliveries_of_delayed_messages_are_counted_if_asked_for(
+    counts: str, wanted: int | None
+) -> None:
+    rig = BrokerRig({"enableScheduleMessageStats": counts})
+    rig.send(b"later", i="DELAY\x011")
+    rig.turns()
+    rig.tick(2.0)
+    rig.turns()
+    assert rig.bodies() == [b"later"]
+    rig.clock.jump(10)
+    rig.broker.counting.sample()
+    view = rig.broker.counting.broker.view
+    waiting, found = view("TOPIC_PUT_NUMS", "SCHEDULE_TOPIC_XXXX"), view("TOPIC_PUT_NUMS", "T")
+    assert waiting is not None
+    assert waiting.stats_minute.sum == 1
+    by_queue = view("QUEUE_PUT_NUMS", "SCHEDULE_TOPIC_XXXX@0")
+    assert by_queue is not None
+    assert by_queue.stats_minute.sum == 1
+    assert (None if found is None else found.stats_minute.sum) == wanted

@@ -89,7 +89,7 @@ class Replying:
             world.settings,
             world.clock,
             STORE_HOST,
-            lambda stored, _messages: self.stored.append(stored.topic),
+            lambda stored: self.stored.append(stored.topic),
         )
         self.router = Router(self.replies.handlers)
         self.replier = FakePeer(5)

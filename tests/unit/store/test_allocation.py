@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import pytest
 
+from gantrymq.store import allocation
 from gantrymq.store.allocation import FileNotMade, LogFiles
 from gantrymq.store.log_directories import LogDirectories
 from gantrymq.store.status import PutStatus
@@ -43,6 +44,46 @@ def test_the_next_file_is_made_before_it_is_asked_for() -> None:
     assert names(disk) == [0, SIZE]
     assert files.take(SIZE).start == SIZE
     assert worker.waiting_jobs == 1  # it was there: nobody had to work for it
+
+
+def test_with_an_event_loop_the_next_file_is_begun_when_the_turn_is_over() -> None:
+    disk, worker = SimulatedFiles(), StepWorker()
+    turn: list[Callable[[], None]] = []
+    files = LogFiles(LogDirectories((DIRECTORY,)), SIZE, disk, worker, soon=turn.append)
+    files.take(0)
+    worker.drain()
+    assert names(disk) == [0], "whoever took it has not waited for the next one's beginning"
+    turn.pop()()
+    worker.drain()
+    assert names(disk) == [0, SIZE]
+    # Two rolls in one turn: only the file behind the last one is wanted.
+    files.take(SIZE)
+    files.take(2 * SIZE)
+    for call in turn:
+        call()
+    worker.drain()
+    assert names(disk) == [0, SIZE, 2 * SIZE, 3 * SIZE]
+    turn.clear()
+    files.take(3 * SIZE)
+    files.close()
+    turn.pop()()
+    worker.drain()
+    assert names(disk)[-1] == 3 * SIZE, "nothing is made for a log that is being closed"
+
+
+def test_a_new_file_has_its_first_pages_touched(monkeypatch: pytest.MonkeyPatch) -> None:
+    touched = []
+
+    class Watched:
+        @staticmethod
+        def touch_pages(_target: memoryview, position: int, limit: int, _step: int) -> None:
+            touched.append((position, limit))
+
+    monkeypatch.setattr(allocation, "kernel", Watched)
+    files, worker, _disk = made()
+    files.take(0)
+    worker.drain()
+    assert touched == [(0, SIZE)] * 2, "the one that is used, and the one behind it"
 
 
 def test_who_comes_too_early_waits_for_it() -> None:

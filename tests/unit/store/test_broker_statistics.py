@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import struct
 from typing import NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gantrymq.kernel import QueueRun
+from gantrymq.model.names import SCHEDULE_TOPIC
 from gantrymq.store import broker_statistics
 from gantrymq.store.broker_statistics import WINDOWS, BrokerStatistics, Stat
 from gantrymq.testing.clock import VirtualClock
@@ -37,8 +36,6 @@ def test_a_put_is_counted_everywhere() -> None:
     expected = {
         (Stat.TOPIC_PUT_NUMS, "t"): (5, 0.5, 5.0),
         (Stat.TOPIC_PUT_SIZE, "t"): (500, 50.0, 500.0),
-        (Stat.QUEUE_PUT_NUMS, "t@3"): (5, 0.5, 5.0),
-        (Stat.QUEUE_PUT_SIZE, "t@3"): (500, 50.0, 500.0),
         (Stat.BROKER_PUT_NUMS, "C"): (5, 0.5, 0.0),
     }
     for (stat, key), (total, tps, average) in expected.items():
@@ -46,27 +43,35 @@ def test_a_put_is_counted_everywhere() -> None:
         assert (minute.sum, minute.tps, minute.avgpt) == (total, tps, average)
 
 
+def test_what_waits_is_counted_by_queue_too() -> None:
+    stats, clock = started()
+    stats.put(SCHEDULE_TOPIC, 3, 5, 500)
+    without, _ = started(with_queues=False)
+    without.put(SCHEDULE_TOPIC, 3, 5, 500)
+    clock.jump(10)
+    stats.sample()
+    key = f"{SCHEDULE_TOPIC}@3"
+    for stat, wanted in ((Stat.QUEUE_PUT_NUMS, 5), (Stat.QUEUE_PUT_SIZE, 500)):
+        assert found(stats, stat, key).stats_minute.sum == wanted
+        assert without.view(stat.name, key) is None
+    stats.forget_topic(SCHEDULE_TOPIC)
+    assert stats.view("QUEUE_PUT_SIZE", key) is None
+
+
 def test_runs_of_the_lane_are_counted_at_once() -> None:
     stats, clock = started()
     stats.put_topics([(b"t", 6, 1200), (b"u", 1, 100)])
-    units = b"".join(struct.pack(">qiq", 1000 * number, 200 + number, -1) for number in range(3))
-    stats.put_queue(QueueRun(b"t", 3, 17, units, 2202, 1))
     clock.jump(10)
     stats.sample()
     expected = {
         (Stat.TOPIC_PUT_NUMS, "t"): (6, 0.6, 1.0),
         (Stat.TOPIC_PUT_SIZE, "t"): (1200, 120.0, 200.0),
         (Stat.TOPIC_PUT_NUMS, "u"): (1, 0.1, 1.0),
-        (Stat.QUEUE_PUT_NUMS, "t@3"): (3, 0.3, 1.0),
-        (Stat.QUEUE_PUT_SIZE, "t@3"): (603, 60.3, 201.0),
         (Stat.BROKER_PUT_NUMS, "C"): (7, 0.7, 0.0),
     }
     for (stat, key), (total, tps, average) in expected.items():
         minute = found(stats, stat, key).stats_minute
         assert (minute.sum, minute.tps, minute.avgpt) == (total, tps, average)
-    without, _ = started(with_queues=False)
-    without.put_queue(QueueRun(b"t", 3, 17, units, 2202, 1))
-    assert without.view("QUEUE_PUT_NUMS", "t@3") is None
 
 
 def test_a_get_is_counted_everywhere() -> None:
@@ -98,7 +103,6 @@ def test_without_queues_there_are_fewer_keys() -> None:
     stats.put("t", 0, 1, 1)
     stats.got("g", "t", 0, 1, 1)
     stats.get_took("g", "t", 0, 5)
-    assert stats.view("QUEUE_PUT_NUMS", "t@0") is None
     assert stats.view("QUEUE_GET_NUMS", "t@0@g") is None
     assert stats.view("GROUP_GET_LATENCY", "t@g") is not None
 
@@ -160,7 +164,6 @@ def test_what_is_deleted_is_forgotten() -> None:
             stats.fell_behind(group, topic, 0, 10, 20)
     stats.forget_topic("t")
     assert stats.view("TOPIC_PUT_NUMS", "t") is None
-    assert stats.view("QUEUE_PUT_SIZE", "t@0") is None
     assert stats.view("GROUP_GET_NUMS", "t@g") is None
     assert stats.view("GROUP_GET_LATENCY", "0@t@g") is None
     assert stats.view("TOPIC_PUT_NUMS", "tt") is not None

@@ -12,40 +12,27 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gantrymq.store.checkpoint import load_checkpoint
-from gantrymq.store.retention import HOUR_MS, local_hour
 from gantrymq.store.settings import known_settings, read_settings
 from gantrymq.store.status import PutStatus
-from gantrymq.testing.clock import START_MS
 from gantrymq.testing.disk import Operation, SimulatedFiles
+from support.parameter_effects import (
+    BIG,
+    CAPACITY,
+    EVERY_HOUR,
+    NEVER,
+    PAGE,
+    POOL,
+    QUEUE_FILE,
+    grown_old,
+    has_deleted,
+    is_flushed,
+    until,
+)
 from support.small_stores import written_store
 from support.store_rig import LOG, ROOT, Rig, message, sync_rig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
-
-BIG = {"mappedFileSizeCommitLog": "1048576", "mappedFileSizeConsumeQueue": "20000"}
-POOL = {"transientStorePoolEnable": "true", "transientStorePoolSize": "2"}
-PAGE = 4096
-QUEUE_FILE = ROOT / "consumequeue" / "T" / "0" / f"{0:020d}"
-
-
-def until(rig: Rig, is_done: Callable[[], bool], step: float = 0.05) -> float:
-    """Let time pass in small steps until something is so; return how long it took."""
-    passed = 0.0
-    while not is_done():
-        assert passed < 120.0, "it never happens"
-        rig.tick(step)
-        rig.settle()
-        passed += step
-    return round(passed, 3)
-
-
-def is_flushed(rig: Rig) -> bool:
-    """Tell whether the log is on the disk, up to the page of its tail."""
-    done = rig.store.flush.flushed_offset
-    return done > 0 and done >= rig.store.log.committed_pages_offset
-
 
 # -- where and how large -------------------------------------------------------------------------
 
@@ -209,27 +196,6 @@ def test_what_nothing_reads_is_taken_and_said_to_have_no_effect() -> None:
 
 
 # -- cleaning --------------------------------------------------------------------------------------
-
-CAPACITY = 1 << 30
-EVERY_HOUR = {"deleteWhen": ";".join(f"{hour:02d}" for hour in range(24))}
-NEVER = {"deleteWhen": f"{(local_hour(START_MS) + 12) % 24:02d}"}
-
-
-def grown_old(settings: dict[str, str]) -> Rig:
-    """Return a store with four days old messages of two queues in five log files."""
-    rig = Rig(settings, SimulatedFiles(capacity=CAPACITY))
-    for number in range(20):
-        rig.put(b"%02d" % number + bytes(900), queue_id=number % 2)
-    for _ in range(62):
-        rig.tick(1.0)
-        rig.settle()
-    for name in rig.disk.names(LOG):
-        rig.disk.set_modified_ms(LOG / name, rig.clock.now_ms() - 96 * HOUR_MS)
-    return rig
-
-
-def has_deleted(rig: Rig) -> bool:
-    return rig.store.log.min_offset > 0
 
 
 @pytest.mark.parametrize("seconds", [5, 20])

@@ -8,6 +8,7 @@ It imports nothing of gantrymq.
 
 from __future__ import annotations
 
+import base64
 import ctypes
 import importlib
 import json
@@ -24,6 +25,9 @@ Fields = Mapping[str, Any]
 
 ASYNC_SECONDS_MAX = 30
 RETRY_LATER = 1
+MESSAGE_BYTES_MAX = 4 << 20
+STRING_HEAD = 24
+"""A length, a capacity and a count of references stand before the bytes."""
 
 
 class Peer:
@@ -67,6 +71,7 @@ class Peer:
     def _producer(self, command: Fields) -> None:
         producer = self._client.Producer(command["group"], timeout=10_000)
         producer.set_namesrv_addr(self._names)
+        producer.set_max_message_size(MESSAGE_BYTES_MAX)
         dll = self._ffi.dll
         self._ffi_check(dll.SetProducerInstanceName(producer._handle, command["name"].encode()))
         producer.start()
@@ -74,7 +79,12 @@ class Peer:
 
     def _message(self, topic: str, given: Fields) -> Any:  # noqa: ANN401  (a class of the wheel)
         message = self._client.Message(topic)
-        message.set_body(given["body"])
+        if "base64" in given:
+            # The wheel's own `set_body` ends at the first zero byte.
+            body = base64.b64decode(given["base64"])
+            self._ffi_check(self._ffi.dll.SetByteMessageBody(message._handle, body, len(body)))
+        else:
+            message.set_body(given["body"])
         if "tag" in given:
             message.set_tags(given["tag"])
         if "keys" in given:
@@ -153,11 +163,21 @@ class Peer:
 
     def _consumed(self, command: Fields, message: Any) -> int:  # noqa: ANN401
         try:
-            self._show(_event(command, message))
+            raw = self._bytes_of(message) if command.get("raw") else None
+            self._show(_event(command, message, raw))
         except Exception:  # noqa: BLE001  (nothing may leave a callback of C)
             traceback.print_exc()
             return RETRY_LATER
         return RETRY_LATER if message.reconsume_times < command.get("failures", 0) else 0
+
+    def _bytes_of(self, message: Any) -> bytes:  # noqa: ANN401
+        """Return a body with its zero bytes, for which the C interface has no length.
+
+        It gives the inside of a C++ string of the old kind, which has its length in front.
+        """
+        get = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(("GetMessageBody", self._ffi.dll))
+        start = get(message._handle)
+        return ctypes.string_at(start, ctypes.c_size_t.from_address(start - STRING_HEAD).value)
 
     def _stop(self, command: Fields) -> None:
         self._running.pop(command["name"]).shutdown()
@@ -168,14 +188,15 @@ def _told(sent: Any) -> Fields:  # noqa: ANN401
     return {"status": status, "key": sent.msg_id, "offset": sent.offset}
 
 
-def _event(command: Fields, message: Any) -> Fields:  # noqa: ANN401
+def _event(command: Fields, message: Any, raw: bytes | None) -> Fields:  # noqa: ANN401
+    body = {"body": _text(message.body)} if raw is None else {"base64": _base64(raw)}
     values = {name: message.get_property(name) for name in command.get("show", ())}
     return {
         "event": "message",
         "received": time.time_ns() // 1_000_000,
         "consumer": command["name"],
         "topic": _text(message.topic),
-        "body": _text(message.body),
+        **body,
         "tag": _text(message.tags),
         "keys": _text(message.keys),
         "queue": message.queue_id,
@@ -186,6 +207,10 @@ def _event(command: Fields, message: Any) -> Fields:  # noqa: ANN401
         "key": _text(message.id),
         "properties": {name: _text(value) for name, value in values.items()},
     }
+
+
+def _base64(raw: bytes) -> str:
+    return base64.b64encode(raw).decode()
 
 
 def _text(value: str | bytes | None) -> str | None:

@@ -22,6 +22,7 @@ const lineMax = 16 << 20
 
 type given struct {
 	Body       string            `json:"body"`
+	Base64     []byte            `json:"base64"`
 	Tag        string            `json:"tag"`
 	Keys       string            `json:"keys"`
 	Delay      int               `json:"delay"`
@@ -43,6 +44,7 @@ type command struct {
 	From      string  `json:"from"`
 	Moment    int64   `json:"moment"`
 	Broadcast bool    `json:"broadcast"`
+	Raw       bool    `json:"raw"`
 	Orderly   bool    `json:"orderly"`
 	Failures  int32   `json:"failures"`
 	Retries   *int32  `json:"retries"`
@@ -189,7 +191,11 @@ func decider(name string) (rocketmq.TransactionProducer, error) {
 }
 
 func message(topic string, one given) *primitive.Message {
-	m := primitive.NewMessage(topic, []byte(one.Body))
+	body := []byte(one.Body)
+	if one.Base64 != nil {
+		body = one.Base64
+	}
+	m := primitive.NewMessage(topic, body)
 	m.WithProperties(one.Properties)
 	if one.Tag != "" {
 		m.WithTag(one.Tag)
@@ -378,9 +384,13 @@ func reply(m *primitive.MessageExt, p rocketmq.Producer) {
 }
 
 func event(asked command, m *primitive.MessageExt) object {
+	name, body := "body", any(string(m.Body))
+	if asked.Raw {
+		name, body = "base64", m.Body // bytes become Base64 in JSON
+	}
 	return object{
 		"event": "message", "received": time.Now().UnixMilli(), "consumer": asked.Name,
-		"topic": m.Topic, "body": string(m.Body), "tag": m.GetTags(), "keys": m.GetKeys(),
+		"topic": m.Topic, name: body, "tag": m.GetTags(), "keys": m.GetKeys(),
 		"queue": m.Queue.QueueId, "offset": m.QueueOffset, "times": m.ReconsumeTimes,
 		"born": m.BornTimestamp, "stored": m.StoreTimestamp, "key": m.MsgId,
 		"properties": m.GetProperties(),

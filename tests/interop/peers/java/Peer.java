@@ -9,6 +9,7 @@ import java.nio.charset.StandardCharsets;
 import java.text.SimpleDateFormat;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Base64;
 import java.util.Comparator;
 import java.util.Date;
 import java.util.List;
@@ -173,8 +174,10 @@ public final class Peer {
     }
 
     private static Message message(String topic, JSONObject given) {
-        Message message =
-            new Message(topic, given.getString("body").getBytes(StandardCharsets.UTF_8));
+        byte[] body = given.containsKey("base64")
+            ? Base64.getDecoder().decode(given.getString("base64"))
+            : given.getString("body").getBytes(StandardCharsets.UTF_8);
+        Message message = new Message(topic, body);
         if (given.containsKey("tag")) {
             message.setTags(given.getString("tag"));
         }
@@ -416,7 +419,11 @@ public final class Peer {
         event.put("received", System.currentTimeMillis());
         event.put("consumer", command.getString("name"));
         event.put("topic", message.getTopic());
-        event.put("body", text(message.getBody()));
+        if (command.getBooleanValue("raw")) {
+            event.put("base64", Base64.getEncoder().encodeToString(message.getBody()));
+        } else {
+            event.put("body", text(message.getBody()));
+        }
         event.put("tag", message.getTags());
         event.put("keys", message.getKeys());
         event.put("queue", message.getQueueId());

@@ -43,7 +43,8 @@ async function producer({ name, group }) {
 }
 
 function message(topic, given) {
-  const made = new Message(topic, given.tag || '', given.body);
+  const body = given.base64 === undefined ? given.body : Buffer.from(given.base64, 'base64');
+  const made = new Message(topic, given.tag || '', body);
   Object.assign(made.properties, given.properties);
   if (given.keys) made.keys = [ given.keys ];
   if (given.delay) made.delayTimeLevel = given.delay;
@@ -79,10 +80,11 @@ const FROM = {
   timestamp: 'CONSUME_FROM_TIMESTAMP',
 };
 
-function event(consumer, received) {
+function event({ name, raw }, received) {
+  const body = raw ? { base64: received.body.toString('base64') } : { body: received.body.toString() };
   return {
-    event: 'message', received: Date.now(), consumer, topic: received.topic,
-    body: received.body.toString(), tag: received.tags, keys: received.keys,
+    event: 'message', received: Date.now(), consumer: name, topic: received.topic, ...body,
+    tag: received.tags, keys: received.keys,
     queue: received.queueId, offset: Number(received.queueOffset), times: received.reconsumeTimes,
     born: Number(received.bornTimestamp), stored: Number(received.storeTimestamp),
     key: received.msgId, properties: received.properties,
@@ -104,7 +106,7 @@ async function consumer(command) {
   made.on('error', error => console.error(error));
   const wanted = command.sql ? { expressionType: 'SQL92', subString: command.sql } : command.tag;
   made.subscribe(command.topic, wanted, async received => {
-    show(event(command.name, received));
+    show(event(command, received));
     if (received.reconsumeTimes < (command.failures || 0)) throw new Error('it is to fail');
   });
   await made.ready();
