@@ -11,7 +11,7 @@ joins the parts, lowest first, into one extension module, so that the C compiler
     send_replies                  the replies to sends, as a client gets them
     records                       stored messages: encode, decode, walk
     pages, torn                   pages of mapped files, touched; records torn by a power cut
-    properties, hashing, queue_runs, dispatch, tags, index
+    properties, hashing, queue_runs, dispatch, tags, gather, audit, index
                                   consume queue units, index keys, tag matching
     columns                       records as Arrow columns
     topics, sends, lane           the send lane: frames in, records and replies out
@@ -35,6 +35,8 @@ from os import urandom
 from gantrymq.errors import InvalidValue, ProtocolError, RecordError
 from gantrymq.kernel.values import (
     COLUMN_NAMES,
+    Audit,
+    AuditRun,
     Column,
     Columns,
     Dispatch,
@@ -80,6 +82,7 @@ include "native/queue_runs.pxi"
 include "native/dispatch.pxi"
 include "native/tags.pxi"
 include "native/gather.pxi"
+include "native/audit.pxi"
 include "native/index.pxi"
 include "native/columns.pxi"
 include "native/topics.pxi"

@@ -21,7 +21,8 @@ from gantrymq.spark.jobs.lake import (
     file_path,
     joined_ranges,
 )
-from gantrymq.spark.jobs.log_slices import Edge, LogSlice, SliceWalk, join_edges, realigned
+from gantrymq.spark.jobs.log_slices import Edge, LogSlice, join_edges, realigned
+from gantrymq.spark.jobs.slice_walk import SliceWalk, auditing, dispatching
 from gantrymq.spark.report.html import report_html
 from gantrymq.spark.report.svg import nice_ceiling, plot_svg, short_number
 from gantrymq.spark.report.text import report_text
@@ -214,10 +215,10 @@ def test_slices_of_any_size_see_every_record_once(slice_bytes: int, tmp_path: Pa
     written_store(tmp_path / "store")
     store = open_store(str(tmp_path / "store"))
     slices = plan_slices(store, slice_bytes=slice_bytes)
-    walks = [SliceWalk(piece, ()) for piece in slices]
+    walks = [SliceWalk(piece, auditing(())) for piece in slices]
     records = sum(part.records for walk in walks for part in walk.parts())
     joined = join_edges(slices, [walk.edge for walk in walks])
-    whole = [SliceWalk(piece, ()) for piece in plan_slices(store, slice_bytes=10**9)]
+    whole = [SliceWalk(piece, dispatching(())) for piece in plan_slices(store, slice_bytes=10**9)]
     assert records == sum(part.records for walk in whole for part in walk.parts())
     assert joined.damages == []
     assert joined.tail is None
