@@ -60,6 +60,8 @@ def cpu_seconds() -> tuple[float, float]:
 def main() -> None:
     """Read what the argument says."""
     plan = json.loads(sys.argv[1])
+    if plan.get("cpus"):  # for the JVM and the workers too, which inherit it
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: plan["cpus"]])
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master(plan.get("master", "local[2]"))
     for name, value in {**SETTINGS, **plan.get("settings", {})}.items():
