@@ -134,6 +134,12 @@ def dispatch(kernel: Kernel) -> Work:
     return Work(lambda: kernel.dispatch_records(log, 0, len(log), 0, False, MANY, DELAYS_MS), COUNT)
 
 
+def audit(kernel: Kernel) -> Work:
+    """Check every body, build units and count keys."""
+    log = stored_log(kernel, COUNT)
+    return Work(lambda: kernel.audit_records(log, 0, len(log), 0, MANY, DELAYS_MS), COUNT)
+
+
 def scan_without_crc(kernel: Kernel) -> Work:
     """Walk over the log."""
     log = stored_log(kernel, COUNT)
@@ -270,7 +276,7 @@ CASES: dict[str, Case] = {
     case.__name__: case
     for case in (
         append_json, append_binary, append_batch, append_each, split_frames, decode_request_json,
-        decode_request_binary, encode_record, dispatch, scan_without_crc, scan_with_crc,
+        decode_request_binary, encode_record, dispatch, audit, scan_without_crc, scan_with_crc,
         columns_default, columns_narrow, scan_units, insert_keys, find_record,
         decode_record, encode_replies, split_send_replies, take_known_pull, hashes,
         touch_pages, find_torn,

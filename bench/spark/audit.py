@@ -1,12 +1,21 @@
 """Measures the audit of a store beside a plain read of the same files, both with two cores.
 
-    python -m bench.spark.audit [--gib 4] [--runs 3] [--body-bytes 1024] [--json FILE]
-                                [--directory DIR]
+    python -m bench.spark.audit [--gib 4] [--runs 5] [--body-bytes 1024] [--store DIR]
+                                [--json FILE] [--directory DIR]
 
-A broker fills a store and stops. Then two processes read half of the log and queue files each, and
-do nothing with what they read; and a Spark with `local[2]`, which is running already, audits the
-store: every check sum, every queue entry. Cold means that the system was told to forget the files
-before each run, warm that it was not. Medians are printed; Spark's own start is printed apart.
+A broker fills a store and stops (`--store` takes one that is there). Then, run by run in turn:
+
+- plain read: two processes that are running already read half of each log and queue file, four
+  mebibytes at a time into the same memory, and do nothing with them. The clock runs from the first
+  to the last byte.
+- audit: the job as `gantrymq pipeline run audit` runs it, from options to report: planning, the
+  Spark job on `local[2]`, every check sum and every queue entry, the join, the job's own check. The
+  session is running already, as it is where jobs follow one another; its start, and the first
+  audit, which also starts the Python workers, are printed apart.
+
+Cold means that the system was told to forget the files before each run, warm that all of it was
+read before. Both read exactly the same bytes: those of the log up to its end, and the queue files.
+Medians are printed.
 """
 
 from __future__ import annotations
@@ -37,6 +46,7 @@ from support import gantry  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from multiprocessing.pool import Pool
 
 MASTER = "local[2]"
 READ_BYTES = 4 << 20
@@ -51,8 +61,9 @@ def parse_arguments() -> argparse.Namespace:
     """Return the settings."""
     parser = argparse.ArgumentParser(prog="python -m bench.spark.audit", description=__doc__)
     parser.add_argument("--gib", type=float, default=4.0, help="size of the log (default 4)")
-    parser.add_argument("--runs", type=int, default=3, help="runs that count (default 3)")
+    parser.add_argument("--runs", type=int, default=5, help="runs that count (default 5)")
     parser.add_argument("--body-bytes", type=int, default=1024, help="of a message (1024)")
+    parser.add_argument("--store", type=Path, help="a store directory that is there already")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there too")
     parser.add_argument("--directory", type=Path, default=ROOT / "build", help="where to write")
     return parser.parse_args()
@@ -114,63 +125,88 @@ def sizes_of(files: list[Path], log_end: int) -> dict[Path, int]:
     }
 
 
-def plain_read(sizes: dict[Path, int]) -> None:
+def plain_read(pool: Pool, sizes: dict[Path, int]) -> None:
     """Read all files by two processes, half of each file by each."""
     halves = [
         [(path, 0, size // 2) for path, size in sizes.items()],
         [(path, size // 2, size) for path, size in sizes.items()],
     ]
-    with multiprocessing.Pool(2) as pool:
-        done = sum(pool.map(read_part, halves))
+    done = sum(pool.map(read_part, halves, chunksize=1))
     if done != sum(sizes.values()):
         raise SystemExit("not all bytes were read")
 
 
-def timed(runs: int, work: Callable[[], object], before: Callable[[], object]) -> list[float]:
-    """Return the seconds of some runs, each after what comes before it."""
-    seconds = []
-    for _ in range(runs):
-        before()
-        begun = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - begun)
-    return seconds
+def timed(work: Callable[[], object]) -> float:
+    """Return the seconds that something takes."""
+    begun = time.perf_counter()
+    work()
+    return time.perf_counter() - begun
+
+
+class Audited:
+    """A store that is audited again and again, in one session."""
+
+    def __init__(self, store: Path) -> None:
+        self._options = AuditOptions(path=str(store))
+        self.figures: dict[str, Any] = {}
+
+    def __call__(self) -> None:
+        """Run the job; it must find nothing wrong."""
+        report = run_job(JOB, self._options, Common(master=MASTER))
+        if not report.is_good:
+            raise SystemExit(f"the audit is not good: {report.problems} {report.checks}")
+        self.figures.update(report.figures)
+
+
+def measure(store: Path, runs: int, pool: Pool) -> dict[str, Any]:
+    """Return sizes and seconds of everything."""
+    files, audit = files_of(store), Audited(store)
+    local = {"spark.driver.host": "127.0.0.1"}
+    start_s = timed(lambda: make_session("audit", master=MASTER, settings=local))
+    first_s = timed(audit)
+    sizes = sizes_of(files, int(audit.figures["log ends at"]))
+    seconds: dict[str, dict[str, list[float]]] = {}
+    for state in ("cold", "warm"):
+        plain_read(pool, sizes)
+        seconds[state] = {"plain": [], "audit": []}
+        for _ in range(runs):
+            for name, work in (("plain", lambda: plain_read(pool, sizes)), ("audit", audit)):
+                if state == "cold":
+                    forget(files)
+                seconds[state][name].append(timed(work))
+    return {
+        "bytes": sum(sizes.values()), "files": len(sizes), "records": audit.figures["records"],
+        "start_s": start_s, "first_s": first_s, "seconds": seconds,
+    }  # fmt: skip
+
+
+def show(told: dict[str, Any]) -> None:
+    """Print the table."""
+    gib = told["bytes"] / (1 << 30)
+    print(f"{gib:.2f} GiB in {told['files']} files, {told['records']} records; Spark started in "
+          f"{told['start_s']:.1f} s, the first audit took {told['first_s']:.1f} s")  # fmt: skip
+    print(f"{'':6}{'plain read s':>14}{'audit s':>10}{'GiB/s':>8}{'ratio':>8}")
+    for state, found in told["seconds"].items():
+        read_s, audit_s = (statistics.median(found[name]) for name in ("plain", "audit"))
+        print(f"{state:6}{read_s:14.2f}{audit_s:10.2f}{gib / audit_s:8.2f}{audit_s / read_s:8.2f}")
 
 
 def main() -> None:
     """Measure, and print a table."""
     settings = parse_arguments()
     settings.directory.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=settings.directory) as name:
-        store = fill(Path(name), int(settings.gib * (1 << 30)), settings.body_bytes)
-        files = files_of(store)
-        begun = time.perf_counter()
-        make_session("audit", master=MASTER, settings={"spark.driver.host": "127.0.0.1"})
-        start_s = time.perf_counter() - begun
-        said: dict[str, Any] = {}
-
-        def audit() -> None:
-            report = run_job(JOB, AuditOptions(path=str(store)), Common(master=MASTER))
-            if not report.is_good:
-                raise SystemExit(f"the audit is not good: {report.problems} {report.checks}")
-            said.update(report.figures)
-
-        first_s = timed(1, audit, lambda: None)[0]
-        sizes = sizes_of(files, int(said["log ends at"]))
-        table = {}
-        for state, before in (("cold", lambda: forget(files)), ("warm", lambda: None)):
-            plain = timed(settings.runs, lambda: plain_read(sizes), before)
-            table[state] = {"plain": plain, "audit": timed(settings.runs, audit, before)}
-    size = sum(sizes.values())
-    print(f"{size / (1 << 30):.2f} GiB in {len(sizes)} files, {said['records']} records; "
-          f"Spark started in {start_s:.1f} s, the first audit took {first_s:.1f} s")  # fmt: skip
-    print(f"{'':6}{'plain read s':>14}{'audit s':>10}{'GiB/s':>8}{'ratio':>8}")
-    for state, found in table.items():
-        read_s, audit_s = (statistics.median(found[name]) for name in ("plain", "audit"))
-        rate = size / (1 << 30) / audit_s
-        print(f"{state:6}{read_s:14.2f}{audit_s:10.2f}{rate:8.2f}{audit_s / read_s:8.2f}")
+    # Before Spark: a process that is forked later would hold what the session has open.
+    with (
+        multiprocessing.Pool(2) as pool,
+        tempfile.TemporaryDirectory(dir=settings.directory) as name,
+    ):
+        store = settings.store or fill(
+            Path(name), int(settings.gib * (1 << 30)), settings.body_bytes
+        )
+        told = measure(store, settings.runs, pool)
+    show(told)
     if settings.json is not None:
-        settings.json.write_text(json.dumps({"bytes": size, "seconds": table}, indent=1) + "\n")
+        settings.json.write_text(json.dumps(told, indent=1) + "\n")
 
 
 if __name__ == "__main__":

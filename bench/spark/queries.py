@@ -3,7 +3,7 @@
     python -m bench.spark.queries '{"format": "rocketmq", "options": {...}, "runs": 3, ...}'
 
 Prints a JSON object: seconds of every run, rows, sums that both sides must agree on, and the CPU
-seconds of the JVM and of the Python workers.
+seconds of the JVM and of the Python workers, apart.
 """
 
 from __future__ import annotations
@@ -29,31 +29,39 @@ SETTINGS = {
 }
 
 
-def cpu_seconds() -> float:
-    """Return what all processes below this one have used: the JVM and the Python workers."""
+def cpu_seconds() -> tuple[float, float]:
+    """Return what the processes below this one have used: the JVM, and the Python workers."""
     children: dict[int, list[int]] = {}
-    used: dict[int, float] = {}
+    used: dict[int, tuple[float, float]] = {}
     for entry in Path("/proc").iterdir():
         if not entry.name.isdecimal():
             continue
         try:
-            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            name, _, rest = (entry / "stat").read_text().rpartition(")")
         except OSError:
             continue
+        fields = rest.split()
         children.setdefault(int(fields[1]), []).append(int(entry.name))
-        ticks = sum(int(field) for field in fields[11:15])
-        used[int(entry.name)] = ticks / os.sysconf("SC_CLK_TCK")
-    total, waiting = 0.0, [os.getpid()]
+        # Of the JVM only its own: the workers are its children, and counted themselves.
+        is_java = name.endswith("(java")
+        ticks = sum(int(field) for field in fields[11 : 13 if is_java else 15])
+        spent = ticks / os.sysconf("SC_CLK_TCK")
+        used[int(entry.name)] = (spent, 0.0) if is_java else (0.0, spent)
+    java = python = 0.0
+    waiting = [os.getpid()]
     while waiting:
         found = children.get(waiting.pop(), [])
-        total += sum(used.get(one, 0.0) for one in found)
+        java += sum(used[one][0] for one in found)
+        python += sum(used[one][1] for one in found)
         waiting += found
-    return total
+    return java, python
 
 
 def main() -> None:
     """Read what the argument says."""
     plan = json.loads(sys.argv[1])
+    if plan.get("cpus"):  # for the JVM and the workers too, which inherit it
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: plan["cpus"]])
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master(plan.get("master", "local[2]"))
     for name, value in {**SETTINGS, **plan.get("settings", {})}.items():
@@ -68,13 +76,15 @@ def main() -> None:
     sums = frame.selectExpr(
         "count(1) AS rows", f"sum(length({body})) AS bytes", f"sum({offset}) AS offsets"
     ).collect()[0]
-    seconds, cpu = [], []
+    seconds, java, python = [], [], []
     for _ in range(plan["runs"] + 1):
         before, begun = cpu_seconds(), time.perf_counter()
         reader.load().write.format("noop").mode("overwrite").save()
         seconds.append(time.perf_counter() - begun)
-        cpu.append(cpu_seconds() - before)
-    told = {**sums.asDict(), "seconds": seconds[1:], "cpu_seconds": cpu[1:]}
+        after = cpu_seconds()
+        java.append(after[0] - before[0])
+        python.append(after[1] - before[1])
+    told = {**sums.asDict(), "seconds": seconds[1:], "jvm_s": java[1:], "python_s": python[1:]}
     print(json.dumps({"partitions": frame.rdd.getNumPartitions(), **told}))
     spark.stop()
 

@@ -293,6 +293,16 @@ def test_dispatch_records(
     )
 
 
+@given(logs_spoiled_or_not(), st.data(), LOG_BASES, COUNTS, st.lists(integers(64), max_size=3))
+def test_audit_records(
+    log: bytes, data: st.DataObject, log_base: int, records_max: int, delays_ms: list[int]
+) -> None:
+    start, end = data.draw(ranges(len(log)))
+    check_agreement(
+        lambda kernel: kernel.audit_records(log, start, end, log_base, records_max, delays_ms)
+    )
+
+
 def unit(log_offset: int, size: int, tags_code: int) -> bytes:
     return (
         log_offset.to_bytes(8, signed=True)

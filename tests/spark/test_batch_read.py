@@ -15,12 +15,14 @@ from gantrymq.model.message import Message
 from gantrymq.spark.slices import PACK_ROWS_MAX
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from spark.conftest import World
 
 COUNT = 3000
 MODES = ("broker", "store")
+MEET_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -140,6 +142,40 @@ def test_eight_queues_are_eight_tasks(world: World) -> None:
         (queue, PACK_ROWS_MAX) for queue in range(8)
     }
     assert len({row.task for row in tasks}) == len(tasks) == frame.rdd.getNumPartitions() == 8
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_two_tasks_read_one_queue_at_the_same_time(world: World, mode: str, tmp_path: Path) -> None:
+    topic = world.broker.create_topic(f"Hot-{mode}", 1)
+    world.send(topic, [b"%06d" % number for number in range(COUNT)])
+    folder = str(tmp_path)
+
+    def meet(batches: Iterable[Any]) -> Iterator[Any]:
+        """Wait within the first batch until another task has its first one too."""
+        import os  # noqa: PLC0415
+        import time  # noqa: PLC0415
+
+        import pyarrow as pa  # noqa: PLC0415
+
+        offsets: list[int] = []
+        for batch in batches:
+            offsets += batch.column(0).to_pylist()
+            with open(f"{folder}/{os.getpid()}", "wb"):  # noqa: PTH123
+                pass
+            give_up = time.monotonic() + MEET_S
+            while len(os.listdir(folder)) < 2:  # noqa: PTH208
+                if time.monotonic() > give_up:
+                    raise TimeoutError("the other half was not read meanwhile")
+                time.sleep(0.01)
+        ends = [[min(offsets)], [max(offsets)], [len(offsets)]]
+        yield pa.RecordBatch.from_arrays([pa.array(one) for one in ends], ["a", "b", "n"])
+
+    frame = world.read(mode, topic, minPartitions=2).schema("queueOffset long").load()
+    halves = frame.mapInArrow(meet, "a long, b long, n long").collect()
+    assert sorted(map(tuple, halves)) == [
+        (0, COUNT // 2 - 1, COUNT // 2),
+        (COUNT // 2, COUNT - 1, COUNT // 2),
+    ]
 
 
 def test_a_frame_is_what_was_there_when_it_was_loaded(world: World) -> None:

@@ -2,8 +2,8 @@
 
 A topic is copied to another one, so that source and sink are tested together: the stream reads with
 checkpoints, the sink writes at a level, and the same query is killed and started again until it is
-done. A few kills in every run; GANTRYMQ_SPARK_KILLS=20 kills each query so many times, also one at
-the level at_least_once, and one on a cluster whose executors die. GANTRYMQ_SEED chooses when.
+done. A few kills in every run; GANTRYMQ_SPARK_KILLS=20 kills each query so many times, also one on
+a cluster whose executors die. GANTRYMQ_SEED chooses when.
 """
 
 from __future__ import annotations
@@ -158,6 +158,7 @@ Case = tuple[str, str, list[list[str]]]
 SHORT: list[Case] = [
     ("idempotent", LOCAL, [["worker", "driver"]]),
     ("transactional", LOCAL, [["driver"]]),
+    ("at_least_once", LOCAL, [["driver"]]),
 ]
 LONG: list[Case] = [
     (level, LOCAL, [["worker", "driver"] if number % 2 else ["driver"] for number in range(KILLS)])

@@ -11,7 +11,7 @@ joins the parts, lowest first, into one extension module, so that the C compiler
     send_replies                  the replies to sends, as a client gets them
     records                       stored messages: encode, decode, walk
     pages, torn                   pages of mapped files, touched; records torn by a power cut
-    properties, hashing, queue_runs, dispatch, queue_tails, tags, index
+    properties, hashing, queue_runs, dispatch, queue_tails, tags, gather, audit, index
                                   consume queue units, index keys, tag matching
     columns                       records as Arrow columns
     topics, sends, lane           the send lane: frames in, records and replies out
@@ -37,6 +37,8 @@ from os import urandom
 from gantrymq.errors import InvalidValue, ProtocolError, RecordError
 from gantrymq.kernel.values import (
     COLUMN_NAMES,
+    Audit,
+    AuditRun,
     Column,
     Columns,
     Dispatch,
@@ -83,6 +85,7 @@ include "native/dispatch.pxi"
 include "native/queue_tails.pxi"
 include "native/tags.pxi"
 include "native/gather.pxi"
+include "native/audit.pxi"
 include "native/index.pxi"
 include "native/columns.pxi"
 include "native/topics.pxi"

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from gantrymq.kernel import tails as queue_tails
     from gantrymq.kernel.lanes import PullLane, PullWay, SendLane
     from gantrymq.kernel.values import (
+        Audit,
         Columns,
         Dispatch,
         Frame,
@@ -274,6 +275,22 @@ class Kernel(Protocol):
         delays), wrapping at 64 bits. Index keys, except for rollback: UNIQ_KEY, then each non-empty
         word of KEYS between blanks; hash = absolute string hash of `topic#key`, 0 for the least
         integer.
+        """
+        ...
+
+    def audit_records(
+        self,
+        buffer: Buffer,
+        start: int,
+        end: int,
+        log_base: int,
+        records_max: int,
+        delays_ms: Sequence[int],
+    ) -> Audit:
+        """Check the records of a range, and build what a comparison with the queues needs.
+
+        The walk is that of `dispatch_records` with `verify_crc`, and so are the units and the
+        errors; index keys are counted and not made.
         """
         ...
 

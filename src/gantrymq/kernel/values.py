@@ -201,6 +201,30 @@ class Dispatch(NamedTuple):
     """
 
 
+class AuditRun(NamedTuple):
+    """Consecutive messages of one queue, as an audit counts them."""
+
+    topic: bytes
+    queue_id: int
+    first_queue_offset: int
+    units: bytes
+    """As in a `QueueRun`."""
+    record_bytes: int
+    """Sizes of these records, added up."""
+
+
+class Audit(NamedTuple):
+    """What an audit needs to know of a range of the commit log."""
+
+    end: int
+    records: int
+    stop: Stop
+    runs: list[AuditRun]
+    """In order of first appearance; a gap in a queue's offsets begins a new run."""
+    keys: int
+    """How many index entries there are."""
+
+
 class QueueUnit(NamedTuple):
     """One consume queue entry."""
 

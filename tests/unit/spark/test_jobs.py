@@ -21,7 +21,9 @@ from gantrymq.spark.jobs.lake import (
     file_path,
     joined_ranges,
 )
-from gantrymq.spark.jobs.log_slices import Edge, LogSlice, SliceWalk, join_edges, realigned
+from gantrymq.spark.jobs.log_scan import PACK_BYTES_MAX, packed
+from gantrymq.spark.jobs.log_slices import Edge, LogSlice, join_edges, realigned
+from gantrymq.spark.jobs.slice_walk import SliceWalk, auditing, dispatching
 from gantrymq.spark.report.html import report_html
 from gantrymq.spark.report.svg import nice_ceiling, plot_svg, short_number
 from gantrymq.spark.report.text import report_text
@@ -214,14 +216,35 @@ def test_slices_of_any_size_see_every_record_once(slice_bytes: int, tmp_path: Pa
     written_store(tmp_path / "store")
     store = open_store(str(tmp_path / "store"))
     slices = plan_slices(store, slice_bytes=slice_bytes)
-    walks = [SliceWalk(piece, ()) for piece in slices]
+    walks = [SliceWalk(piece, auditing(())) for piece in slices]
     records = sum(part.records for walk in walks for part in walk.parts())
     joined = join_edges(slices, [walk.edge for walk in walks])
-    whole = [SliceWalk(piece, ()) for piece in plan_slices(store, slice_bytes=10**9)]
+    whole = [SliceWalk(piece, dispatching(())) for piece in plan_slices(store, slice_bytes=10**9)]
     assert records == sum(part.records for walk in whole for part in walk.parts())
     assert joined.damages == []
     assert joined.tail is None
     assert not joined.misaligned
+
+
+@pytest.mark.parametrize(("count", "tasks"), [(0, 4), (1, 4), (3, 4), (77, 4), (77, 16)])
+def test_tasks_get_neighbouring_slices_and_the_same_share(count: int, tasks: int) -> None:
+    size = 64 << 20
+    last = size // 3  # a log ends within a slice
+    slices = [
+        piece(number, number * size, number * size + (last if number == count - 1 else size))
+        for number in range(count)
+    ]
+    packs = packed(slices, tasks)
+    assert [one for some in packs for one in some] == slices
+    assert len(packs) == min(count, tasks)
+    shares = [sum(one.end - one.begin for one in some) for some in packs]
+    assert count < 2 or max(shares) - min(shares) <= 2 * size
+
+
+def test_of_a_long_log_no_task_gets_more_than_it_can_lose() -> None:
+    slices = [piece(number, number << 26, (number + 1) << 26) for number in range(1000)]
+    packs = packed(slices, 2)
+    assert max(map(len, packs)) << 26 <= PACK_BYTES_MAX + (2 << 26)
 
 
 def piece(number: int, begin: int, end: int, *, exact: bool = False) -> LogSlice:

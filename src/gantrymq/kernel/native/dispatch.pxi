@@ -109,6 +109,23 @@ cdef list runs_of(Runs* all):
     return result
 
 
+cdef int64_t* delays_of(object delays_ms, int64_t* levels) except NULL:
+    """The delays of levels as an array, checked; whoever asks for it frees it."""
+    cdef list given = list(delays_ms)
+    cdef int64_t* delays
+    cdef int64_t i
+    levels[0] = len(given)
+    for i in range(levels[0]):
+        if not 0 <= given[i] <= 4611686018427387904:
+            raise InvalidValue("dispatch: delays must be between 0 and 2**62")
+    delays = <int64_t*>malloc(<size_t>(levels[0] + 1) * sizeof(int64_t))
+    if delays == NULL:
+        raise MemoryError
+    for i in range(levels[0]):
+        delays[i] = given[i]
+    return delays
+
+
 def dispatch_records(buffer, start, end, log_base, verify_crc, records_max, delays_ms):
     """Build consume queue units and index keys from a range."""
     cdef View view = reading(buffer, start, end)
@@ -116,8 +133,7 @@ def dispatch_records(buffer, start, end, log_base, verify_crc, records_max, dela
     cdef int64_t c_log_base = checked_base(log_base)
     cdef bint verify = bool(verify_crc)
     cdef int64_t most
-    cdef list delay_list = list(delays_ms)
-    cdef int64_t levels = len(delay_list)
+    cdef int64_t levels
     cdef int64_t* delays = NULL
     cdef Building b
     cdef int64_t i
@@ -127,13 +143,7 @@ def dispatch_records(buffer, start, end, log_base, verify_crc, records_max, dela
     b.topic.n = -1
     b.position = start
     try:
-        delays = <int64_t*>malloc(<size_t>(levels + 1) * sizeof(int64_t))
-        if delays == NULL:
-            raise MemoryError
-        for i in range(levels):
-            if not 0 <= delay_list[i] <= 4611686018427387904:
-                raise InvalidValue("dispatch: delays must be between 0 and 2**62")
-            delays[i] = delay_list[i]
+        delays = delays_of(delays_ms, &levels)
         with nogil:
             build(&b, view.p, stop, c_log_base, verify, most, delays, levels)
         if b.out_of_memory:
@@ -143,10 +153,7 @@ def dispatch_records(buffer, start, end, log_base, verify_crc, records_max, dela
             [(<int64_t*>b.multi.data)[i] for i in range(<int64_t>(b.multi.size // 8))],
         ))
     finally:
-        for i in range(b.runs.count):
-            free(b.runs.runs[i].units.data)
-        free(b.runs.runs)
-        free(b.runs.slots)
+        free_runs(&b.runs)
         free(b.keys.data)
         free(b.multi.data)
         free(delays)

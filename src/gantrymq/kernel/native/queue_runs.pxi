@@ -116,3 +116,11 @@ cdef bint add_unit(Runs* all, LastTopic* topic, Rec* r, int64_t tags_code) noexc
     run.last_size = r.size
     run.last_store_timestamp = r.store_timestamp
     return True
+
+
+cdef void free_runs(Runs* all) noexcept nogil:
+    cdef int64_t i
+    for i in range(all.count):
+        free(all.runs[i].units.data)
+    free(all.runs)
+    free(all.slots)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gantrymq.kernel.reference import lane, pull_lane, queue_tails
+from gantrymq.kernel.reference.audit import audit_records
 from gantrymq.kernel.reference.columns import scan_columns
 from gantrymq.kernel.reference.dispatch import dispatch_records
 from gantrymq.kernel.reference.frames import split_frames
@@ -48,6 +49,7 @@ __all__ = [
     "PullWay",
     "QueueTail",
     "SendLane",
+    "audit_records",
     "crc32",
     "decode_record",
     "decode_request",

@@ -1,9 +1,10 @@
 """Audit: every record of a store's log, checked by all cores.
 
-Each task takes 64 MiB of a file, finds its first record, checks length, magic, own offset and check
-sum of every one, and compares what dispatch makes of it with the consume queues. Only sums leave a
-task. The driver joins the slices (`log_slices.py`), so that damage between two tasks is seen, and
-the queue offsets, so that a message that is missing is.
+A slice is 64 MiB of a file. Its task finds the first record, checks length, magic, own offset and
+check sum of every one, and compares what dispatch makes of it with the consume queues; one call of
+the kernel does so for many records. Only sums leave a task. The driver joins the slices
+(`log_slices.py`), so that damage between two tasks is seen, and the queue offsets, so that a
+message that is missing is.
 """
 
 from __future__ import annotations
@@ -14,14 +15,13 @@ import msgspec
 from msgspec import Meta
 
 from gantrymq.spark.jobs.audit_scan import (
-    COLUMNS,
     AuditTask,
     QueueSum,
     SliceSum,
     join_interval,
 )
 from gantrymq.spark.jobs.job import Context, Job, Options
-from gantrymq.spark.jobs.log_scan import Scanned, scan
+from gantrymq.spark.jobs.log_scan import Told, scan_told
 from gantrymq.spark.jobs.log_slices import SLICE_BYTES, Store, log_files, open_store, plan_slices
 from gantrymq.spark.report.values import Plot, Report, Row, Series
 from gantrymq.store.files import OsFiles
@@ -68,11 +68,9 @@ def run(options: AuditOptions, context: Context) -> None:
         knows_delays=options.config is not None,
     )
     with context.progress("audit"):
-        scanned = scan(context, slices, task, COLUMNS)
-        rows = scanned.rows.where("kind = 'sum'").orderBy("slice").select("payload").collect()
-    scanned.rows.unpersist()
-    sums = [msgspec.json.decode(bytes(row[0]), type=SliceSum) for row in rows]
-    Finding(context.report, store, options).report_on(scanned, sums)
+        told = scan_told(context, slices, task)
+    sums = [msgspec.json.decode(one, type=SliceSum) for one in told.payloads]
+    Finding(context.report, store, options).report_on(told, sums)
 
 
 class Finding:
@@ -83,9 +81,9 @@ class Finding:
         self._store = store
         self._options = options
 
-    def report_on(self, scanned: Scanned, sums: list[SliceSum]) -> None:
+    def report_on(self, told: Told, sums: list[SliceSum]) -> None:
         """Fill the report."""
-        report, joined = self._report, scanned.joined
+        report, joined = self._report, told.joined
         queues = joined_queues(sums)
         self._files(joined.end)
         self._damages(joined.damages, joined.tail)
@@ -95,14 +93,14 @@ class Finding:
             "messages in queues": sum(one.queued for one in sums),
             "index keys": sum(one.keys for one in sums),
             "record bytes": sum(one.size for one in sums),
-            "log begins at": scanned.slices[0].log_base if scanned.slices else 0,
+            "log begins at": told.slices[0].log_base if told.slices else 0,
             "log ends at": joined.end,
             "topics": len({one.topic for one in queues}),
             "queues": len(queues),
             "damaged places": len(joined.damages),
             "damaged bytes": sum(one.size for one in joined.damages),
         }
-        self._plots(queues, scanned, sums)
+        self._plots(queues, told, sums)
 
     def _files(self, log_end: int) -> None:
         files, rows = OsFiles(), list[Row]()
@@ -167,7 +165,7 @@ class Finding:
             })  # fmt: skip
         self._report.add_table("queues", rows)
 
-    def _plots(self, queues: list[QueueSum], scanned: Scanned, sums: list[SliceSum]) -> None:
+    def _plots(self, queues: list[QueueSum], told: Told, sums: list[SliceSum]) -> None:
         sizes: dict[str, list[float]] = {}
         for one in queues:
             total = sizes.setdefault(one.topic, [0.0, 0.0])
@@ -181,7 +179,7 @@ class Finding:
             Plot("messages of each topic", "bars", names,
                  [Series("messages", [total[1] for _t, total in largest])]),
             Plot("records along the log", "lines",
-                 [f"{(piece.log_base + piece.begin) >> 20} MiB" for piece in scanned.slices],
+                 [f"{(piece.log_base + piece.begin) >> 20} MiB" for piece in told.slices],
                  [Series("records", [float(one.records) for one in sums])]),
         ]  # fmt: skip
 

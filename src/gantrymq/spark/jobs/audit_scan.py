@@ -14,18 +14,17 @@ from gantrymq.kernel import UNIT_BYTES
 from gantrymq.kernel.values import SCHEDULE_TOPIC
 from gantrymq.model.names import is_path_safe
 from gantrymq.spark.jobs.log_scan import edge_row
-from gantrymq.spark.jobs.log_slices import LogSlice, SliceWalk
+from gantrymq.spark.jobs.slice_walk import SliceWalk, auditing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gantrymq.kernel import QueueRun
+    from gantrymq.kernel import AuditRun
+    from gantrymq.spark.jobs.log_slices import LogSlice
 
-COLUMNS: Final = "kind string, slice int, payload binary"
 DIFFERENCES_MAX: Final = 20
 """Differences of one queue that one task names."""
 OPEN_FILES_MAX: Final = 64
-_SIZE: Final = struct.Struct(">8xi8x")
 _PLACE: Final = struct.Struct(">qi8x")
 
 
@@ -54,7 +53,6 @@ class SliceSum(msgspec.Struct, rename="camel"):
     size: int = 0
     queued: int = 0
     keys: int = 0
-    last_ms: int = 0
     queues: list[QueueSum] = msgspec.field(default_factory=list)
 
 
@@ -73,16 +71,15 @@ class AuditTask:
 
     def __call__(self, piece: LogSlice) -> Iterator[tuple[object, ...]]:
         """Yield the sums of a slice, then its edge."""
-        walk = SliceWalk(piece, self.delays_ms)
+        walk = SliceWalk(piece, auditing(self.delays_ms))
         found = SliceSum()
         sums: dict[tuple[bytes, int], QueueSum] = {}
         queues = QueueUnits(Path(self.root), self.queue_file_bytes)
         try:
             for part in walk.parts():
                 found.records += part.records
-                found.keys += len(part.keys) // UNIT_BYTES
+                found.keys += part.keys
                 for run in part.runs:
-                    found.last_ms = max(found.last_ms, run.last_store_timestamp)
                     one = sums.get((run.topic, run.queue_id))
                     if one is None:
                         name = run.topic.decode(errors="replace")
@@ -100,10 +97,10 @@ class AuditTask:
         yield edge_row(walk.edge, 3)
 
 
-def _add(one: QueueSum, run: QueueRun) -> None:
+def _add(one: QueueSum, run: AuditRun) -> None:
     count = len(run.units) // UNIT_BYTES
     one.messages += count
-    one.size += sum(size for (size,) in _SIZE.iter_unpack(run.units))
+    one.size += run.record_bytes
     join_interval(one.intervals, run.first_queue_offset, count)
 
 
@@ -115,7 +112,7 @@ def join_interval(intervals: list[list[int]], first: int, count: int) -> None:
         intervals.append([first, count])
 
 
-def _compare(one: QueueSum, run: QueueRun, queues: QueueUnits, *, exact: bool) -> None:
+def _compare(one: QueueSum, run: AuditRun, queues: QueueUnits, *, exact: bool) -> None:
     """Compare a run with what stands in the queue's files."""
     have = queues.read(one.topic, one.queue_id, run.first_queue_offset, len(run.units))
     if have is None:

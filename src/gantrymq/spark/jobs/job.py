@@ -53,6 +53,13 @@ class Context:
         return self._session
 
     @property
+    def cores(self) -> int:
+        """Return how many tasks run at the same time; a guess where Spark does not say."""
+        from gantrymq.spark.launch.session import cores_of  # noqa: PLC0415
+
+        return cores_of(self.spark)
+
+    @property
     def has_session(self) -> bool:
         """Tell whether a session was asked for."""
         return self._session is not None

@@ -1,9 +1,16 @@
-"""Running a function over the slices of a log, one task for each, until their edges fit."""
+"""Running a function over the slices of a log, in Spark's tasks, until their edges fit.
+
+`scan` is for jobs whose rows go on to other tasks: a task for each slice, and the rows are kept by
+Spark. `scan_told` is for jobs that want only sums of a slice: a task takes many slices, since one
+of 64 MiB is walked in the time that Spark needs to start a task, and all that they say comes to the
+driver in the one Spark job that there is.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import msgspec
@@ -28,7 +35,22 @@ ROUNDS_MAX: Final = 5
 """Walks until all slices fit; a second one is needed for logs within messages only."""
 EDGE: Final = "edge"
 """Kind of the row that says where a slice begins and ends."""
+TOLD_COLUMNS: Final = "kind string, slice int, payload binary"
 ROWS_A_BATCH: Final = 64
+
+
+TASKS_A_CORE: Final = 2
+"""Of many slices each, so that a core that is slower than the others does less."""
+PACK_BYTES_MAX: Final = 1 << 30
+"""About how much of a log one task walks: what is lost when one fails, and how progress is seen."""
+
+
+class Told(NamedTuple):
+    """What tasks have said of each slice, in order, and the joined log."""
+
+    payloads: list[bytes]
+    joined: Joined
+    slices: list[LogSlice]
 
 
 class Scanned(NamedTuple):
@@ -50,19 +72,75 @@ def scan(context: Context, slices: Sequence[LogSlice], task: SliceTask, columns:
     Raises:
         StoreDamaged: the slices do not fit together.
     """
+
+    def walk(pieces: Sequence[LogSlice]) -> tuple[DataFrame, list[bytes]]:
+        rows = over_items(context, pieces, task, columns).persist()
+        edges = rows.where(f"kind = '{EDGE}'").orderBy("slice").select("payload").collect()
+        return rows, [bytes(row[0]) for row in edges]
+
+    rows, joined, pieces = _until_they_fit(slices, walk, lambda rows: rows.unpersist())
+    return Scanned(rows, joined, pieces)
+
+
+def scan_told(context: Context, slices: Sequence[LogSlice], task: SliceTask) -> Told:
+    """Give slices to tasks, many to each; a slice has two rows of `TOLD_COLUMNS`, one the edge.
+
+    Raises:
+        StoreDamaged: the slices do not fit together.
+        NotAnswered: Spark handed over less than the tasks have said.
+    """
+
+    def walk(pieces: Sequence[LogSlice]) -> tuple[list[bytes], list[bytes]]:
+        packs = packed(pieces, context.cores * TASKS_A_CORE)
+        rows = answers(context, packs, PackTask(task), TOLD_COLUMNS)
+        rows.sort(key=lambda row: row.slice)
+        edges = [bytes(row.payload) for row in rows if row.kind == EDGE]
+        return [bytes(row.payload) for row in rows if row.kind != EDGE], edges
+
+    return Told(*_until_they_fit(slices, walk))
+
+
+def packed(slices: Sequence[LogSlice], tasks: int) -> list[list[LogSlice]]:
+    """Return neighbouring slices together, about the same number of bytes for every task."""
+    sizes = [piece.end - piece.begin for piece in slices]
+    total = sum(sizes)
+    tasks = max(tasks, total // PACK_BYTES_MAX)
+    packs: dict[int, list[LogSlice]] = {}
+    behind = accumulate(sizes)
+    for piece, size, end in zip(slices, sizes, behind, strict=True):
+        middle = end - size // 2  # below the total, unless a slice were empty
+        packs.setdefault(min(middle * tasks // max(total, 1), tasks - 1), []).append(piece)
+    return list(packs.values())
+
+
+@dataclass(frozen=True)
+class PackTask:
+    """A task that walks one slice behind the other."""
+
+    task: SliceTask
+
+    def __call__(self, pieces: Sequence[LogSlice]) -> Iterator[Row]:
+        """Yield the rows of all of them."""
+        for piece in pieces:
+            yield from self.task(piece)
+
+
+def _until_they_fit(
+    slices: Sequence[LogSlice],
+    walk: Callable[[Sequence[LogSlice]], tuple[T, list[bytes]]],
+    give_up: Callable[[T], object] = lambda _found: None,
+) -> tuple[T, Joined, list[LogSlice]]:
+    """Walk, and walk again where slices began at a wrong place; `walk` also returns the edges."""
     pieces = list(slices)
     for _round in range(ROUNDS_MAX):
-        rows = over_items(context, pieces, task, columns).persist()
-        edges = [
-            msgspec.json.decode(bytes(row[0]), type=Edge)
-            for row in rows.where(f"kind = '{EDGE}'").orderBy("slice").select("payload").collect()
-        ]
-        if len(edges) != len(pieces):
-            raise StoreDamaged(f"{len(edges)} of {len(pieces)} slices of the log were walked")
+        found, encoded = walk(pieces)
+        if len(encoded) != len(pieces):
+            raise StoreDamaged(f"{len(encoded)} of {len(pieces)} slices of the log were walked")
+        edges = [msgspec.json.decode(one, type=Edge) for one in encoded]
         joined = join_edges(pieces, edges)
         if not joined.misaligned:
-            return Scanned(rows, joined, pieces)
-        rows.unpersist()
+            return found, joined, pieces
+        give_up(found)
         pieces = realigned(pieces, joined.misaligned)
     raise StoreDamaged(
         f"slices {sorted(joined.misaligned)} of the log do not begin where those before them end, "

@@ -2,7 +2,7 @@
 
 A slice is a range of bytes of one file. A task cannot know where the first record of its slice
 begins, so it looks for one: a magic value with the record's own log offset beside it, which must be
-the place where it stands (`kernel.find_record`). Each record belongs to the slice that it begins
+the place where it stands (`slice_walk.py`). Each record belongs to the slice that it begins
 in, however far it reaches into the next one.
 
 Whether that was right is seen when the edges are joined: a slice must begin where the one before it
@@ -13,13 +13,11 @@ place, and the walk is made again with it.
 
 from __future__ import annotations
 
-import mmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from gantrymq.kernel import Stop, kernel
 from gantrymq.store.checkpoint import load_checkpoint
 from gantrymq.store.files import OsFiles
 from gantrymq.store.log_directories import log_directories
@@ -28,18 +26,11 @@ from gantrymq.store.recovery import LogRecovery
 from gantrymq.store.shape import settings_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-    from gantrymq.kernel import Dispatch
     from gantrymq.store.settings import StoreSettings
 
 SLICE_BYTES: Final = 64 << 20
-RECORDS_MAX: Final = 65536
-"""Records in one call of the kernel: bounds what it holds at once."""
-HEADER_BYTES: Final = 36
-"""What `find_record` looks at."""
-_CHUNK_BYTES: Final = 1 << 20
-_ZEROS: Final = bytes(_CHUNK_BYTES)
 
 
 class LogSlice(msgspec.Struct, frozen=True):
@@ -130,96 +121,6 @@ def plan_slices(
             stop = min(begin + slice_bytes, limit)
             slices.append(LogSlice(len(slices), str(path), base, begin, stop, limit, begin == 0))
     return slices
-
-
-class SliceWalk:
-    """One walk over one slice; `edge` is complete when `parts` is used up."""
-
-    def __init__(self, piece: LogSlice, delays_ms: Sequence[int]) -> None:
-        self._piece = piece
-        self._delays_ms = delays_ms
-        self.edge = Edge(piece.number, -1, -1)
-        self.part_begin = 0
-        """Where in the file the part begins that was yielded last."""
-
-    def parts(self) -> Iterator[Dispatch]:
-        """Yield what the records of the slice make, with their check sums checked."""
-        path = Path(self._piece.path)
-        if not path.stat().st_size:
-            return
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as log:
-            log.madvise(mmap.MADV_SEQUENTIAL)
-            yield from self._walk(log)
-
-    def _walk(self, log: mmap.mmap) -> Iterator[Dispatch]:
-        piece, edge = self._piece, self.edge
-        limit = min(piece.limit, len(log))
-        position = self._first(log, limit)
-        if position < 0:
-            return
-        edge.begin = edge.end = piece.log_base + position
-        while position < min(piece.end, limit):
-            found = self._dispatch(log, position, min(piece.end, limit), RECORDS_MAX)
-            if found.stop is Stop.INCOMPLETE and not found.records and piece.end < limit:
-                found = self._dispatch(log, position, limit, 1)
-            if found.records:
-                self.part_begin = position
-                yield found
-                position = found.end
-                edge.end = piece.log_base + position
-                continue
-            if found.stop is Stop.BLANK:
-                edge.is_blank = True
-                return
-            position = self._pass_over(log, position, found.stop)
-        if not edge.is_open and piece.end <= position < limit:
-            # A blank record that follows would be nobody's: no slice looks for one.
-            edge.is_blank = self._dispatch(log, position, limit, 1).stop is Stop.BLANK
-
-    def _dispatch(self, log: mmap.mmap, start: int, end: int, count: int) -> Dispatch:
-        return kernel.dispatch_records(
-            log, start, end, self._piece.log_base, True, count, self._delays_ms
-        )
-
-    def _first(self, log: mmap.mmap, limit: int) -> int:
-        piece = self._piece
-        if piece.is_exact:
-            return piece.begin
-        if is_zeros(log, piece.begin, min(piece.end, limit)):
-            return -1
-        return self._find(log, piece.begin, limit)
-
-    def _find(self, log: mmap.mmap, start: int, limit: int) -> int:
-        """Return the first record that begins within the slice, or -1."""
-        piece = self._piece
-        end = min(piece.end + HEADER_BYTES - 1, limit)
-        found = kernel.find_record(log, start, end, piece.log_base) if start < end else -1
-        return found if found < piece.end else -1
-
-    def _pass_over(self, log: mmap.mmap, position: int, stop: Stop) -> int:
-        """Note damage at a position; return where the walk goes on."""
-        piece, edge = self._piece, self.edge
-        limit = min(piece.limit, len(log))
-        end = min(piece.end, limit)
-        zeros = is_zeros(log, position, end)
-        behind = -1 if zeros else self._find(log, position + 1, limit)
-        if behind < 0:
-            edge.is_open = True
-            behind = end
-        else:
-            zeros = is_zeros(log, position, behind)
-        edge.end = piece.log_base + position
-        edge.damages.append(Damage(piece.log_base + position, stop.name, behind - position, zeros))
-        return behind
-
-
-def is_zeros(log: mmap.mmap, begin: int, end: int) -> bool:
-    """Tell whether a range holds nothing but zeros."""
-    for start in range(begin, end, _CHUNK_BYTES):
-        size = min(_CHUNK_BYTES, end - start)
-        if log[start : start + size] != _ZEROS[:size]:
-            return False
-    return True
 
 
 class Joined(NamedTuple):

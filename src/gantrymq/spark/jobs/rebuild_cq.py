@@ -25,13 +25,13 @@ from gantrymq.spark.jobs.log_scan import NotAnswered, arrow_schema, edge_row, re
 from gantrymq.spark.jobs.log_slices import (
     SLICE_BYTES,
     LogSlice,
-    SliceWalk,
     Store,
     open_store,
     plan_slices,
     recovered_end,
 )
 from gantrymq.spark.jobs.queue_compare import compare_queues, look_up_units
+from gantrymq.spark.jobs.slice_walk import SliceWalk, dispatching
 from gantrymq.store.errors import StoreDamaged
 from gantrymq.store.files import OsFiles
 from gantrymq.store.queue_table import QUEUES_DIRECTORY, QueueTable
@@ -81,7 +81,7 @@ class ScanTask:
 
     def __call__(self, piece: LogSlice) -> Iterator[tuple[object, ...]]:
         """Yield a row for each run, then the edge."""
-        walk = SliceWalk(piece, self.delays_ms)
+        walk = SliceWalk(piece, dispatching(self.delays_ms))
         for part in walk.parts():
             for run in part.runs:
                 yield (

@@ -26,13 +26,13 @@ from gantrymq.spark.jobs.job import Context, Job
 from gantrymq.spark.jobs.log_scan import arrow_schema, edge_row, record_batch, scan
 from gantrymq.spark.jobs.log_slices import (
     LogSlice,
-    SliceWalk,
     Store,
     open_store,
     plan_slices,
     recovered_end,
 )
 from gantrymq.spark.jobs.rebuild_cq import RebuildOptions, target_of
+from gantrymq.spark.jobs.slice_walk import SliceWalk, dispatching
 from gantrymq.spark.jobs.tag_keys import with_tag_keys
 from gantrymq.store.files import OsFiles
 from gantrymq.store.index import INDEX_DIRECTORY
@@ -68,7 +68,7 @@ class KeyTask:
 
     def __call__(self, piece: LogSlice) -> Iterator[tuple[object, ...]]:
         """Yield the keys part by part, then the edge."""
-        walk = SliceWalk(piece, ())
+        walk = SliceWalk(piece, dispatching(()))
         for number, part in enumerate(walk.parts()):
             keys = part.keys
             if self.tag_keys:

@@ -41,6 +41,10 @@ LOCAL_SETTINGS: Final = {
 """On one machine: no web page nobody asked for, and no two hundred tiny tasks."""
 
 
+CORES_UNKNOWN: Final = 8
+"""Taken where a session is only the client of a Spark Connect server, which does not tell."""
+
+
 class NoSpark(GantryError):
     """PySpark cannot be used; the text says what to do, in one line."""
 
@@ -117,3 +121,10 @@ def make_session(
     except (PySparkException, RuntimeError, ImportError) as error:
         raise NoSpark(f"no Spark session: {str(error).strip().splitlines()[0]}") from error
     return session
+
+
+def cores_of(session: SparkSession) -> int:
+    """Return how many tasks a session's Spark runs at the same time."""
+    if type(session).__module__.startswith("pyspark.sql.connect"):
+        return CORES_UNKNOWN
+    return int(session.sparkContext.defaultParallelism)
