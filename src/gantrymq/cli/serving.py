@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gantrymq.cli.arguments import FAILED, PROGRAM, SUCCESS
+from gantrymq.cli.dashboard import Beside
 from gantrymq.errors import GantryError
 from gantrymq.node import config
 from gantrymq.node.all_in_one import AllInOne
@@ -62,7 +63,47 @@ def _server(chosen: argparse.Namespace, properties: dict[str, str]) -> int:
             "  sh bin/mqadmin topicStatus -t TopicTest"
         )
 
-    return run_node(node, started)
+    if not chosen.dashboard_port:
+        return run_node(node, started)
+    return run_node(*_with_dashboard(chosen, node, started))
+
+
+class _Both:
+    """A server with a dashboard beside it."""
+
+    def __init__(self, node: AllInOne) -> None:
+        self._node = node
+        self.dashboard: Beside | None = None
+
+    async def start(self) -> object:
+        return await self._node.start()
+
+    async def stop(self) -> bool:
+        if self.dashboard is not None:
+            await self.dashboard.stop()
+        return await self._node.stop()
+
+
+def _with_dashboard(
+    chosen: argparse.Namespace, node: AllInOne, started: Callable[[], None]
+) -> tuple[_Both, Callable[[], None]]:
+    """Return a server that begins with its dashboard once it is ready."""
+    from gantrymq.dashboard.settings import DashboardSettings  # noqa: PLC0415
+
+    both = _Both(node)
+
+    def begin() -> None:
+        started()
+        settings = DashboardSettings(
+            namesrv=f"{chosen.bind or '127.0.0.1'}:{node.namesrv.port}",
+            data=chosen.data / "dashboard",
+            bind=chosen.dashboard_bind,
+            port=chosen.dashboard_port,
+        )
+        both.dashboard = Beside(settings, _say)
+        both.dashboard.begin()
+
+    return both, begin
 
 
 def namesrv(chosen: argparse.Namespace) -> int:
