@@ -23,7 +23,7 @@ PAGES = {
     "topic": ("/topic?name=Orders", "broker-a:3"),
     "groups": ("/groups", "billing"),
     "group": ("/group?name=billing", "Oldest waits for"),
-    "producers": ("/producers", "Producers"),
+    "producers": ("/producers", "Clients that are connected"),
     "messages": ("/messages?topic=Orders", "By topic and time"),
     "dead-letters": ("/dlq", "billing"),
     "dead-letters-group": ("/dlq?group=billing", "letter1"),
@@ -37,7 +37,7 @@ PAGES = {
 def test_a_page_loads_and_shows_what_there_is(visitor: Visitor, name: str) -> None:
     path, shown = PAGES[name]
     visitor.open(path)
-    visitor.page.get_by_text(shown).first.wait_for()
+    visitor.page.locator("main").get_by_text(shown).first.wait_for()
     visitor.shoot(f"{name}-light")
     assert visitor.page.locator(".notice.wrong").count() == 0
     assert visitor.page.locator("main h1").count() == 1
@@ -49,7 +49,7 @@ def test_a_page_has_nothing_that_shuts_people_out(visitor: Visitor, name: str, t
     path, shown = PAGES[name]
     visitor.page.get_by_label("Theme").select_option(theme)
     visitor.open(path)
-    visitor.page.get_by_text(shown).first.wait_for()
+    visitor.page.locator("main").get_by_text(shown).first.wait_for()
     found = Axe().run(visitor.page)
     problems = [
         f"{each['id']}: {node['html'][:160]} {node['failureSummary'][:200]}"
@@ -90,7 +90,7 @@ def test_pages_can_be_read_on_a_telephone(visitor: Visitor) -> None:
     visitor.page.set_viewport_size({"width": 390, "height": 800})
     for name, (path, shown) in PAGES.items():
         visitor.open(path)
-        visitor.page.get_by_text(shown).first.wait_for()
+        visitor.page.locator("main").get_by_text(shown).first.wait_for()
         width = visitor.page.evaluate("document.documentElement.scrollWidth")
         visitor.shoot(f"{name}-phone")
         assert width <= 390, f"{name} is {width} wide"

@@ -49,7 +49,7 @@ class Sessions:
         now = self._clock.monotonic()
         self._forget_old(now)
         own = [key for key, each in self._logins.items() if each.name == account.name]
-        for key in own[: len(own) - SESSIONS_OF_ONE_MAX + 1]:
+        for key in own[: max(len(own) - SESSIONS_OF_ONE_MAX + 1, 0)]:
             del self._logins[key]
         while len(self._logins) >= SESSIONS_MAX:
             del self._logins[next(iter(self._logins))]
