@@ -155,6 +155,50 @@ def test_a_group_is_moved_after_a_preview_and_put_back(visitor: Visitor, server:
     assert dashboards.apart(offsets()) == before
 
 
+def test_members_are_seen_with_what_they_do_and_where_they_disagree(
+    visitor: Visitor, server: Running
+) -> None:
+    page = visitor.page
+    visitor.open("/topic?name=Payments")
+    page.get_by_role("button", name="Send a message").click()
+    dialog(visitor).get_by_label("Keys").fill("traced")
+    dialog(visitor).get_by_label("Body").fill("a payment")
+    dialog(visitor).get_by_label("Trace it").check()
+    dialog(visitor).get_by_role("button", name="Send").click()
+    dialog(visitor).get_by_text("Sent: SEND_OK").wait_for()
+    address = dialog(visitor).get_by_role("link").get_attribute("href")
+    assert address is not None
+    dialog(visitor).get_by_role("button", name="Close").click()
+    with dashboards.members(server.name_server, "ledger", "Payments"):
+        for _ in range(60):
+            visitor.open("/group?name=ledger")
+            if page.get_by_text("subscribe differently").count():
+                break
+            visitor.complaints.clear()  # until the group is known, asking for it is an error
+        page.get_by_text("Members of this group subscribe differently").wait_for()
+        assert page.locator("main b").count() == 0
+        assert "one<b>1</b>" in page.locator("main").inner_text()
+        visitor.shoot("group-members")
+        page.get_by_role("button", name="Running info").first.click()
+        dialog(visitor).get_by_text("Payments").first.wait_for()
+        visitor.shoot("group-running", whole=False)
+        dialog(visitor).get_by_role("button", name="Close").click()
+        page.get_by_role("button", name="Stacks").first.click()
+        dialog(visitor).locator("pre").wait_for()
+        assert dialog(visitor).locator("pre").inner_text().strip()
+        dialog(visitor).get_by_role("button", name="Close").click()
+        visitor.open("/groups")
+        row = page.locator("tbody tr").filter(has_text="ledger")
+        assert "subscriptions differ" in row.inner_text()
+    for _ in range(60):
+        visitor.open(address.removeprefix("#"))
+        if page.locator("svg.timeline rect").count():
+            break
+    visitor.shoot("message-trace")
+    assert page.locator("svg.timeline rect").count() >= 1
+    assert "sent" in page.locator("main").inner_text()
+
+
 def test_dead_letters_are_sent_again_by_a_job(visitor: Visitor) -> None:
     page = visitor.page
     visitor.open("/dlq?group=billing")

@@ -77,7 +77,7 @@ def test_many_topics_and_groups_come_at_once(
             visitor.log_in(running)
             page = visitor.page
             page.set_default_timeout(browsers.WAIT_MS)
-            first = timed(visitor, "/", lambda: page.locator(".figure strong").first.wait_for())
+            first = timed(visitor, "/", page.locator(".figure strong").first.wait_for)
             assert page.locator(".figure strong").nth(1).inner_text() == f"{TOPICS:,}"
             assert page.locator(".figure strong").nth(2).inner_text() == f"{GROUPS:,}"
             listed = {

@@ -82,7 +82,7 @@ def test_the_keyboard_is_enough(visitor: Visitor) -> None:
     assert page.evaluate("document.activeElement.id") == "content"
     page.get_by_role("link", name="Groups").focus()
     page.keyboard.press("Enter")
-    page.wait_for_function("document.activeElement.tagName === 'H1'")
+    page.wait_for_function("() => document.activeElement.tagName === 'H1'")
     assert page.title() == "Groups · gantrymq"
 
 

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from gantrymq.admin.offsets import commit
 from gantrymq.admin.sending import Copier, producer_for
 from gantrymq.admin.session import Session
 from gantrymq.client.outgoing import Outgoing
+from gantrymq.client.push_consumer import PushConsumer
 from gantrymq.model.group import SubscriptionGroup
 from gantrymq.model.queue import MessageQueue, QueueId
 from gantrymq.model.topic import TopicConfig
@@ -26,6 +28,8 @@ from support.gantry import ROOT, START_SECONDS_MAX, STOP_SECONDS_MAX, NotRunning
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
     from pathlib import Path
+
+    from gantrymq.client.received import ReceivedMessage
 
 Result = TypeVar("Result")
 
@@ -133,3 +137,29 @@ async def _seed(name_server: str) -> None:
                 )  # fmt: skip
                 sending = copier._sending
                 await sending.send(letter, None, sending.deadline(10))
+
+
+@contextmanager
+def members(name_server: str, group: str, topic: str) -> Iterator[None]:
+    """Have two members of a group that subscribe differently, in a thread, to the block's end."""
+    ended = threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(asyncio.run, _members(name_server, group, topic, ended))
+        try:
+            yield
+        finally:
+            ended.set()
+            running.result(STOP_SECONDS_MAX)
+
+
+async def _members(name_server: str, group: str, topic: str, ended: threading.Event) -> None:
+    async def take(_message: ReceivedMessage) -> None:
+        return None
+
+    one = PushConsumer(name_server, group, start="first", trace=True, instance="one<b>1</b>")
+    other = PushConsumer(name_server, group, start="first", trace=True, instance="two")
+    one.subscribe(topic, "*", take)
+    other.subscribe(topic, "other", take)
+    async with one, other:
+        while not ended.is_set():
+            await asyncio.sleep(0.05)

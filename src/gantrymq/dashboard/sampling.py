@@ -8,7 +8,6 @@ its reason. While nobody looks, samples are taken rarely.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -26,8 +25,6 @@ LOOKED_AT_S: Final = 60.0
 """So long after the last look, somebody counts as looking."""
 SAMPLES_MAX: Final = 900
 BROKERS_MAX: Final = 256
-
-logger = logging.getLogger(__name__)
 
 
 class Figures(NamedTuple):

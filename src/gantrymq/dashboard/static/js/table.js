@@ -17,7 +17,7 @@ export function table(columns, rows, caption) {
         h(each.head ? "th" : "td", {
           scope: each.head ? "row" : null, class: each.numeric ? "numeric" : "",
           "data-label": each.title,
-        }, each.show(row)))))))));
+        }, h("div", { class: "cell" }, each.show(row))))))))));
 }
 
 export function pairs(entries) {

@@ -1,6 +1,7 @@
 import { get, post } from "../api.js";
 import { formDialog } from "../dialog.js";
 import { announce, append, h, replace } from "../dom.js";
+import { field, values } from "../form.js";
 import { number, time } from "../format.js";
 import { t } from "../i18n.js";
 import { me } from "../me.js";
@@ -133,11 +134,28 @@ function letters(group, params, signal) {
     if (told.next) parts.push(button(t("messages.goOn"), () => ask(told.next, rows)));
     return parts;
   };
+  const fields = [
+    { name: "beginMs", label: t("messages.begin"), type: "datetime-local" },
+    { name: "endMs", label: t("messages.end"), type: "datetime-local" },
+    { name: "tag", label: t("messages.tag") },
+    { name: "body", label: t("messages.bodyHas") },
+  ];
+  let wanted = {};
   const ask = (position, before) => load(place,
-    () => get("/api/dlq/letters", { group, position }, signal), (told) => show(told, before), signal);
+    () => get("/api/dlq/letters", { group, position, ...wanted }, signal),
+    (told) => show(told, before), signal);
+  const form = h("form", {
+    class: "form row",
+    onsubmit: (event) => {
+      event.preventDefault();
+      wanted = values(form, fields);
+      chosen.clear();
+      ask(null, []);
+    },
+  }, fields.map(field), h("button", { type: "submit" }, t("action.search")));
   ask(null, []);
-  return { element: h("div", {}, me.mayChange("operator") && h("div", { class: "bar" }, resend),
-    said, place), refresh: () => ask(null, []) };
+  return { element: h("div", {}, form, me.mayChange("operator")
+    && h("div", { class: "bar" }, resend), said, place), refresh: () => ask(null, []) };
 }
 
 function onePage(view, group, params, signal) {

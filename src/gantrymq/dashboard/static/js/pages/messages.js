@@ -109,7 +109,7 @@ export function messagesPage(view, params, signal) {
       },
     }, fields.map(field), h("button", { type: "submit", class: "primary" }, t("action.search")));
     replace(panel, form);
-    replace(place);
+    replace(place, empty(t("messages.start")));
   }
 
   replace(body, card("", ways, panel), card(t("messages.found"), place));
