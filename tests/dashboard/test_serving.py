@@ -107,6 +107,18 @@ def test_a_taken_port_is_said_and_the_server_goes_on(tmp_path: Path) -> None:
         assert running.returncode == 0
 
 
+def test_a_dashboard_alone_that_cannot_listen_says_so(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        words = ["dashboard", "-n", "127.0.0.1:1", "--data", str(tmp_path), "--port", port]
+        with process(*words) as (running, _):
+            assert running.stdout is not None
+            said = running.stdout.read()
+        assert running.returncode == 1
+        assert said.count("\n") == 1
+        assert f"the dashboard's 127.0.0.1:{port}" in said
+
+
 def test_without_the_extra_a_server_says_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -161,5 +161,4 @@ async def _members(name_server: str, group: str, topic: str, ended: threading.Ev
     one.subscribe(topic, "*", take)
     other.subscribe(topic, "other", take)
     async with one, other:
-        while not ended.is_set():
-            await asyncio.sleep(0.05)
+        await asyncio.to_thread(ended.wait)

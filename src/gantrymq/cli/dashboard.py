@@ -17,6 +17,7 @@ from gantrymq.cli.arguments import BAD_USAGE, FAILED, PROGRAM, CommandParser
 from gantrymq.errors import GantryError, InvalidValue
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable, Sequence
 
     from gantrymq.dashboard.serving import DashboardServer
@@ -68,6 +69,8 @@ def parser() -> CommandParser:
                       help="a name that browsers may call it by; more than once")  # fmt: skip
     made.add_argument("--tls-certificate", type=Path, metavar="PEM", help="speak HTTPS with it")
     made.add_argument("--tls-key", type=Path, metavar="PEM", help="and with its key")
+    made.add_argument("--cluster-trust", type=Path, metavar="PEM",
+                      help="speak TLS to the cluster, and trust who is in this file")  # fmt: skip
     made.add_argument("--reports", type=Path, metavar="DIR",
                       help="reports of `gantrymq pipeline run --report`, to be shown")  # fmt: skip
     made.add_argument("--access-key", metavar="KEY", help="sign requests; else GANTRYMQ_ACCESS_KEY")
@@ -125,8 +128,24 @@ def settings_of(chosen: argparse.Namespace) -> DashboardSettings:
         data=chosen.data, bind=chosen.bind, port=chosen.port, read_only=chosen.read_only,
         login=not chosen.no_login, reports=chosen.reports, hosts=tuple(chosen.host),
         certificate=chosen.tls_certificate, key=chosen.tls_key,
-        credentials=credentials_of(access, secret, None),
+        credentials=credentials_of(access, secret, None), ssl=_trusting(chosen.cluster_trust),
     )  # fmt: skip
+
+
+def _trusting(path: Path | None) -> ssl.SSLContext | None:
+    """Return TLS that trusts who is in a file; None without one.
+
+    Raises:
+        InvalidValue: it cannot be used.
+    """
+    if path is None:
+        return None
+    import ssl  # noqa: PLC0415  (slow to load, wanted by few)
+
+    try:
+        return ssl.create_default_context(cafile=path)
+    except OSError as error:
+        raise InvalidValue(f"{path}: {error}") from None
 
 
 def _set_first_user(chosen: argparse.Namespace, settings: DashboardSettings) -> None:
@@ -203,14 +222,13 @@ class Beside:
         if not is_installed():
             self._say(f"no dashboard: {EXTRA}")
             return
-        module = await asyncio.to_thread(_load_serving)
-        server: DashboardServer = module(self._settings)
+        kind = await asyncio.to_thread(_load_serving)
+        server = self._server = kind(self._settings)
         try:
             await server.start()
         except (GantryError, OSError) as error:
             self._say(f"no dashboard: {error}; --dashboard-port chooses another port, 0 has none")
             return
-        self._server = server
         self._say("\n".join(server.lines()))
 
     async def stop(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,8 +22,8 @@ from gantrymq.node.namesrv_node import NamesrvNode
 
 if TYPE_CHECKING:
     import argparse
+    import ssl
     from collections.abc import Callable, Mapping
-
 
 NAME_SERVERS_VARIABLE = "NAMESRV_ADDR"
 
@@ -65,7 +66,10 @@ def _server(chosen: argparse.Namespace, properties: dict[str, str]) -> int:
 
     if not chosen.dashboard_port:
         return run_node(node, started)
-    return run_node(*_with_dashboard(chosen, node, started))
+    own = found.client_tls
+    # It calls this process by an address, as the broker does its name server.
+    context = None if own is None else replace(own, checks_name=False).context()
+    return run_node(*_with_dashboard(chosen, node, started, context))
 
 
 class _Both:
@@ -85,7 +89,10 @@ class _Both:
 
 
 def _with_dashboard(
-    chosen: argparse.Namespace, node: AllInOne, started: Callable[[], None]
+    chosen: argparse.Namespace,
+    node: AllInOne,
+    started: Callable[[], None],
+    context: ssl.SSLContext | None,
 ) -> tuple[_Both, Callable[[], None]]:
     """Return a server that begins with its dashboard once it is ready."""
     from gantrymq.dashboard.settings import DashboardSettings  # noqa: PLC0415
@@ -99,6 +106,7 @@ def _with_dashboard(
             data=chosen.data / "dashboard",
             bind=chosen.dashboard_bind,
             port=chosen.dashboard_port,
+            ssl=context,
         )
         both.dashboard = Beside(settings, _say)
         both.dashboard.begin()

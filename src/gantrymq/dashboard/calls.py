@@ -174,6 +174,8 @@ class Endpoint:
     work: Callable[[Call], Awaitable[object]]
     action: str = ""
     """What the audit log calls it; every change has one, nothing else has."""
+    is_own: bool = False
+    """Whether it changes nothing but the caller's own login, which read-only mode leaves alone."""
 
     @property
     def is_change(self) -> bool:

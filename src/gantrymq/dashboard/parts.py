@@ -34,7 +34,12 @@ class Parts:
     def __init__(self, settings: DashboardSettings, clock: Clock | None = None) -> None:
         self.settings = settings
         self.clock: Clock = clock or SystemClock()
-        self.session = Session(settings.namesrv, credentials=settings.credentials, clock=self.clock)
+        self.session = Session(
+            settings.namesrv,
+            credentials=settings.credentials,
+            ssl=settings.ssl,
+            clock=self.clock,
+        )
         self.accounts = Accounts(settings.data)
         self.sessions = Sessions(self.clock)
         self.throttle = Throttle(self.clock)

@@ -40,6 +40,8 @@ class DashboardServer:
         self.settings = settings
         self.parts = Parts(settings)
         self.port = settings.port
+        self._server: _Server | None = None
+        self._task: asyncio.Task[None] | None = None
         self.first_password: str | None = None
         """The one that was made at this start, to be shown once."""
 
@@ -65,12 +67,12 @@ class DashboardServer:
             timeout_graceful_shutdown=STOP_S_MAX, server_header=False, proxy_headers=False,
             ssl_certfile=certificate, ssl_keyfile=key,
         )  # fmt: skip
-        self._server = _Server(config)
-        self._task = asyncio.ensure_future(self._server.serve(sockets=[listener]))
-        while not self._server.started and not self._task.done():  # noqa: ASYNC110  (it has no event)
+        server = self._server = _Server(config)
+        task = self._task = asyncio.ensure_future(server.serve(sockets=[listener]))
+        while not server.started and not task.done():  # noqa: ASYNC110  (it has no event)
             await asyncio.sleep(0.005)
-        if self._task.done():
-            self._task.result()
+        if task.done():
+            task.result()
 
     def _listen(self) -> socket.socket:
         host, port = self.settings.bind, self.settings.port
@@ -119,7 +121,8 @@ class DashboardServer:
         return told
 
     async def stop(self) -> None:
-        """Answer what is under way, for a bounded time, and close everything."""
-        self._server.should_exit = True
-        await asyncio.gather(self._task, return_exceptions=True)
+        """Answer what is under way, for a bounded time, and close what was opened."""
+        if self._server is not None and self._task is not None:
+            self._server.should_exit = True
+            await asyncio.gather(self._task, return_exceptions=True)
         await self.parts.__aexit__(None, None, None)

@@ -7,6 +7,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    import ssl as tls
     from pathlib import Path
 
     from gantrymq.client.settings import Credentials
@@ -42,6 +43,8 @@ class DashboardSettings:
     certificate: Path | None = None
     key: Path | None = None
     credentials: Credentials | None = field(default=None, repr=False)
+    ssl: tls.SSLContext | None = None
+    """TLS of connections to the cluster; without it they are plain."""
 
     @property
     def is_local(self) -> bool:

@@ -43,6 +43,10 @@ class UndoFiles:
             raise InvalidValue(f"{error.strerror or error}; nothing was moved") from None
         return str(number)
 
+    def drop(self, name: str) -> None:
+        """Forget one: what it is for did not happen."""
+        (self._folder / f"{name}.json").unlink(missing_ok=True)
+
     def get(self, name: str) -> Undo:
         """Return one.
 

@@ -119,6 +119,8 @@ async def change_password(call: Call) -> object:
 
 
 ENDPOINTS: Final = (
-    Endpoint("POST", "/api/logout", Role.VIEWER, log_out, "log out"),
-    Endpoint("POST", "/api/password", Role.VIEWER, change_password, "change own password"),
+    Endpoint("POST", "/api/logout", Role.VIEWER, log_out, "log out", is_own=True),
+    Endpoint(
+        "POST", "/api/password", Role.VIEWER, change_password, "change own password", is_own=True
+    ),
 )

@@ -66,9 +66,13 @@ async def move(call: Call) -> object:
         f"{each.queue.broker_name}:{each.queue.queue_id} {each.before} to {each.after}"
         for each in moves
     )
-    await offsets.apply(
-        call.session, group, moves, online=not call.flag("offline"), time_ms=_whole_time(target)
-    )
+    try:
+        await offsets.apply(
+            call.session, group, moves, online=not call.flag("offline"), time_ms=_whole_time(target)
+        )
+    except offsets.NotMoved:
+        call.parts.undo.drop(kept)
+        raise
     return {"moves": _moves_data(moves), "undo": kept}
 
 

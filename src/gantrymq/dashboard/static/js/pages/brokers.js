@@ -26,7 +26,7 @@ function list(told) {
         `${row.name}:${row.id}`) },
     { title: t("brokers.role"), show: role },
     { title: t("brokers.cluster"), show: (row) => row.cluster },
-    { title: t("brokers.address"), show: (row) => h("code", {}, row.address) },
+    { title: t("brokers.address"), show: (row) => h("code", { class: "place" }, row.address) },
     { title: t("brokers.version"), show: (row) => row.version || "–" },
     { title: t("brokers.rates"), numeric: true,
       show: (row) => `${short(row.inPerS)} / ${short(row.outPerS)}` },

@@ -23,7 +23,7 @@ function detail(told) {
       { title: t("brokers.broker"), show: (row) => row.broker, head: true },
       { title: t("brokers.cluster"), show: (row) => row.cluster },
       { title: t("brokers.address"), show: (row) => row.addresses.map((each) => (
-        h("div", {}, h("code", {}, each)))) },
+        h("div", {}, h("code", { class: "place" }, each)))) },
       { title: t("topics.readQueues"), numeric: true, show: (row) => number(row.readQueues) },
       { title: t("topics.writeQueues"), numeric: true, show: (row) => number(row.writeQueues) },
       { title: t("topics.perm"), show: (row) => h("code", {}, row.perm) },

@@ -25,7 +25,8 @@ export function topicForm(topic, done) {
           ["---", t("perm.none")]] },
       { name: "type", label: t("topics.type"), type: "select", value: topic ? topic.type : "",
         options: TYPES.map((each) => [each, each || t("topics.noType")]), hint: t("topics.typeHint") },
-      { name: "brokers", label: t("topics.onBrokers"), value: "", hint: t("topics.onBrokersHint") },
+      { name: "brokers", label: t("topics.onBrokers"), value: topic ? topic.places.map((each) => each.broker).join(", ") : "",
+        hint: t("topics.onBrokersHint") },
       { name: "order", label: t("topics.order"), type: "checkbox", value: topic && topic.order },
     ],
     submit: async (values, box) => {
