@@ -51,6 +51,8 @@ async def make_many(name_server: str) -> None:
         await session.gather(range(GROUPS), note)
         last = TopicConfig(name=retries[-1], read_queues=1, write_queues=1)
         assert await topics.wait_until_known(session, last, [address], 30.0)
+        assert set(names) | set(retries) <= set(await topics.topic_table(session, address))
+        assert {each.name for each in made} <= set(await groups.group_table(session, address))
 
 
 def timed(visitor: Visitor, path: str, ready: Callable[[], None]) -> float:

@@ -131,7 +131,7 @@ def test_without_the_extra_a_server_says_how_to_get_it(
         await asyncio.sleep(0)
         await beside.stop()
 
-    asyncio.run(run())
+    dashboards.apart(run())
     assert said == ["no dashboard: the dashboard needs `pip install 'gantrymq[dashboard]'`"]
     assert command.main(["-n", "127.0.0.1:1"]) == 1
     assert "pip install 'gantrymq[dashboard]'" in capsys.readouterr().err

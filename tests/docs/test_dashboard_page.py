@@ -38,7 +38,8 @@ def start_and_stop(words: list[str], name_server: str) -> str:
         assert process.stdout is not None
         said = process.stdout.readline()
         process.terminate()
-        said += process.communicate(timeout=gantry.STOP_SECONDS_MAX)[0]
+        said += process.stdout.read()
+        process.wait(gantry.STOP_SECONDS_MAX)
     assert process.returncode == 0, said
     return said
 

@@ -66,7 +66,11 @@ class Visitor:
 
     def open(self, path: str = "/") -> None:
         """Go to a page of the dashboard and wait until all of it is there."""
-        self.page.goto(f"{self.url}/#{path}")
+        address = f"{self.url}/#{path}"
+        if self.page.url == address:
+            self.page.reload()
+        else:
+            self.page.goto(address)
         self.settle()
 
     def settle(self) -> None:

@@ -15,14 +15,17 @@ from gantrymq.dashboard.gate import Gate, Refused, error_response
 from gantrymq.dashboard.security import Security
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.types import ASGIApp
 
+    from gantrymq.dashboard.calls import Endpoint
     from gantrymq.dashboard.parts import Parts
 
 
-def make_app(parts: Parts) -> ASGIApp:
+def make_app(parts: Parts, endpoints: Iterable[Endpoint] = ENDPOINTS) -> ASGIApp:
     """Return the application over parts that are open, or will be when the first request comes."""
     gate = Gate(parts)
     assets = load_assets()
@@ -45,7 +48,7 @@ def make_app(parts: Parts) -> ASGIApp:
         refused.headers["allow"] = ", ".join(known)
         return refused
 
-    table = {(each.method, each.path): each for each in ENDPOINTS}
+    table = {(each.method, each.path): each for each in endpoints}
     methods = ["GET", "POST", "DELETE", "PUT", "PATCH"]
     routes = [
         Route("/api/login", partial(log_in, parts), methods=["POST"]),

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gantrymq.dashboard import app as application
 from gantrymq.dashboard.accounts import Role, make_account
 from gantrymq.dashboard.api.table import ENDPOINTS
+from gantrymq.dashboard.app import make_app
 from gantrymq.dashboard.parts import Parts
 from gantrymq.dashboard.settings import DashboardSettings
 from gantrymq.testing.clock import VirtualClock
@@ -39,10 +39,8 @@ class Desk:
         self.called: list[str] = []
         for role in Role:
             self.parts.accounts.put(make_account(role.text, role, PASSWORD))
-        if stubs:
-            application.ENDPOINTS = tuple(self._stub(each) for each in ENDPOINTS)
-        self.app: ASGIApp = application.make_app(self.parts)
-        application.ENDPOINTS = ENDPOINTS
+        endpoints = [self._stub(each) for each in ENDPOINTS] if stubs else ENDPOINTS
+        self.app: ASGIApp = make_app(self.parts, endpoints)
 
     def _stub(self, endpoint: Endpoint) -> Endpoint:
         async def note(call: Call) -> object:

@@ -42,7 +42,7 @@ def test_the_table_says_what_it_should() -> None:
 def test_every_endpoint_lets_in_the_roles_it_is_for_and_nobody_else(desk: Desk) -> None:
     who = {role: desk.headers_of(role.text) for role in Role}
     for endpoint in ENDPOINTS:
-        data = {} if endpoint.is_change else None
+        data: dict[str, object] | None = {} if endpoint.is_change else None
         nobody = desk.ask(endpoint.method, endpoint.path, data=data)
         assert (nobody.status, nobody.kind) == (401, "login"), name_of(endpoint)
         for role in Role:

@@ -6,7 +6,6 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from gantrymq.admin.session import Gathered
-from gantrymq.dashboard import sampling
 from gantrymq.dashboard.sampling import Sampler, number
 from gantrymq.errors import GantryError
 from gantrymq.testing.clock import VirtualClock
@@ -52,7 +51,7 @@ async def info(session: Cluster, address: str) -> dict[str, str]:
 
 
 def test_rates_follow_from_counters(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sampling.brokers_of, "runtime_info", info)
+    monkeypatch.setattr("gantrymq.admin.brokers.runtime_info", info)
     cluster = Cluster()
 
     async def run() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gantrymq.admin import deleting
 from gantrymq.admin import groups as groups_of
@@ -139,6 +139,40 @@ def _settings_data(broker: str, each: SubscriptionGroup) -> dict[str, object]:
     }  # fmt: skip
 
 
+class _Inside(NamedTuple):
+    """What the members of a group say of themselves."""
+
+    owners: dict[str, str]
+    """Queue to the member that reads it."""
+    takes: dict[str, list[str]]
+    """Member to its subscriptions."""
+    problems: list[str]
+
+
+async def _inside(call: Call, name: str, who: GroupMembers) -> _Inside:
+    """Ask the members of a group, a bounded number of them."""
+    asked = [each.client_id for each in who.connections][:MEMBERS_ASKED_MAX]
+
+    async def ask(client: str) -> ConsumerRunningInfo:
+        return await groups_of.running_info(call.session, name, client)
+
+    told = await call.session.gather(asked, ask)
+    problems = [f"{broker}: {error}" for broker, error in who.problems.items()]
+    problems += told.complaints
+    if len(who.connections) > len(asked):
+        problems.append(f"only {len(asked)} of {len(who.connections)} members were asked")
+    owners = {
+        str(queue): client
+        for client, info in told.found.items()
+        for queue in (*info.mq_table, *(info.mq_pop_table or ()))
+    }
+    takes = {
+        client: sorted(f"{each.topic} {each.expression}" for each in info.subscription_set)
+        for client, info in told.found.items()
+    }
+    return _Inside(owners, takes, problems)
+
+
 async def show_members(call: Call) -> object:
     """Return who is in a group, what each takes, who reads which queue, and who disagrees."""
     name = call.text("name")
@@ -146,30 +180,13 @@ async def show_members(call: Call) -> object:
     if who is None:
         return {"online": False, "members": [], "subscriptions": [], "owners": {},
                 "mismatch": [], **problem_data([])}  # fmt: skip
-    asked = [each.client_id for each in who.connections][:MEMBERS_ASKED_MAX]
-
-    async def ask(client: str) -> ConsumerRunningInfo:
-        return await groups_of.running_info(call.session, name, client)
-
-    inside = await call.session.gather(asked, ask)
-    problems = [f"{broker}: {error}" for broker, error in who.problems.items()]
-    problems += inside.complaints
-    if len(who.connections) > len(asked):
-        problems.append(f"only {len(asked)} of {len(who.connections)} members were asked")
-    owners = {
-        str(queue): client
-        for client, info in inside.found.items()
-        for queue in (*info.mq_table, *(info.mq_pop_table or ()))
-    }
-    takes = {
-        client: sorted(f"{each.topic} {each.expression}" for each in info.subscription_set)
-        for client, info in inside.found.items()
-    }
+    owners, takes, problems = await _inside(call, name, who)
+    told = who.told
     return {
         "online": True,
-        "type": who.told.consume_type.name.lower() if who.told.consume_type is not None else "",
+        "type": told.consume_type.name.lower() if told.consume_type is not None else "",
         "model": _model(who),
-        "from": who.told.consume_from_where.name if who.told.consume_from_where is not None else "",
+        "from": told.consume_from_where.name if told.consume_from_where is not None else "",
         "members": [
             {
                 "client": each.client_id, "address": each.client_addr, "language": each.language,
@@ -180,9 +197,7 @@ async def show_members(call: Call) -> object:
         ],
         "subscriptions": [
             {"topic": each.topic, "expression": each.expression, "kind": each.expression_type}
-            for each in sorted(
-                who.told.subscription_table.values(), key=lambda one: one.topic
-            )
+            for each in sorted(told.subscription_table.values(), key=lambda one: one.topic)
         ],
         "owners": owners,
         "mismatch": _told_mismatch(who) or _own_mismatch(takes),

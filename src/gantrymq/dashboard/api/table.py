@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from gantrymq.dashboard.api import (
     brokers,
@@ -18,7 +18,10 @@ from gantrymq.dashboard.api import (
     topics,
 )
 
-ENDPOINTS: Final = (
+if TYPE_CHECKING:
+    from gantrymq.dashboard.calls import Endpoint
+
+ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     *login.ENDPOINTS,
     *overview.ENDPOINTS,
     *brokers.ENDPOINTS,
