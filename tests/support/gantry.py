@@ -71,6 +71,7 @@ def server(work: Path, settings: Mapping[str, str]) -> Iterator[Running]:
         sys.executable, "-m", "gantrymq", "server", "--data", str(work / "data"),
         # Message ids have the broker's port, so it is one that is known before it listens.
         "--namesrv-port", "0", "--port", str(ports.free_broker_port()), "-c", str(config),
+        "--dashboard-port", "0",
     ]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONUNBUFFERED": "1"}
     log = work / "server.log"

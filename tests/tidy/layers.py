@@ -81,13 +81,16 @@ MAY_USE: dict[str, frozenset[str]] = {
             "client",
             "admin",
             "node",
+            "dashboard",
             "kernel",
             "spark.jobs",
             "spark.launch",
             *OFFLINE_TOOLS,
         }
     ),
-    "dashboard": frozenset({"client", "admin"}),
+    "dashboard": frozenset(
+        {"model", "wire", "client", "admin", "spark.jobs", "spark.report.values"}
+    ),
     "spark": frozenset(
         {
             "kernel",

@@ -70,7 +70,10 @@ def sources(folder: str, *suffixes: str) -> set[str]:
 def test_the_wheel_holds_the_modules_and_nothing_else(built: Built) -> None:
     modules = {name.removeprefix("src/") for name in sources("src", ".py")}
     packaged = {name for name in built.wheel if ".dist-info/" not in name}
-    assert packaged == modules | {"gantrymq/py.typed"}
+    pages = sources("src/gantrymq/dashboard/static", ".html", ".css", ".js", ".json", ".svg")
+    pages = {name.removeprefix("src/") for name in pages}
+    assert packaged == modules | pages | {"gantrymq/py.typed"}
+    assert "gantrymq/dashboard/static/js/pages/overview.js" in pages
     assert {name.rpartition("/")[2] for name in built.wheel - packaged} >= {"LICENSE", "NOTICE"}
 
 
@@ -80,7 +83,7 @@ def test_the_source_distribution_holds_what_builds_and_tests(built: Built) -> No
         "Makefile", "NOTICE", "README.md", "SECURITY.md", "fuzz/requirements.lock",
         "pyproject.toml", "requirements.lock", "setup.py", "src/gantrymq/py.typed",
     }  # fmt: skip
-    files |= sources("src", ".py", ".pyx", ".pxi") | sources("docs", ".md")
+    files |= sources("src", ".py", ".pyx", ".pxi", ".js", ".css") | sources("docs", ".md")
     files |= sources("contrib", ".json")
     files |= sources("tools", ".sh", ".py") | sources("bench", ".py") | sources("fuzz", ".py")
     files |= {name for name in sources("tests", ".py") if not name.startswith("tests/golden/")}

@@ -8,12 +8,12 @@ from gantrymq.admin import checkup, messages, traces
 from gantrymq.admin import groups as groups_of
 from gantrymq.admin import topics as topics_of
 from gantrymq.errors import GantryError, InvalidValue
+from gantrymq.model.message import OffsetId
 from gantrymq.model.names import dlq_topic, retry_topic
 from gantrymq.wire.properties import ORIGIN_MESSAGE_ID, RETRY_TOPIC
 from gantrymq.wire.response_errors import (
     ConsumerNotOnline,
     NoMessage,
-    ResponseError,
     TopicNotExist,
 )
 
@@ -68,13 +68,9 @@ async def find_message(session: Session, message_id: str, topic: str | None) -> 
     Raises:
         NoMessage: nobody has it.
     """
-    try:
-        record = await messages.view(session, message_id)
-        return messages.Found(record, await _name_of(session, record.store_host.text))
-    except (InvalidValue, ResponseError):
-        pass
-    except GantryError:
-        pass  # a client's id may read as the offset id of a broker that is not there
+    viewed = await _viewed(session, message_id)
+    if viewed is not None:
+        return viewed
     names = [topic] if topic else [
         name for name in await topics_of.topic_names(session)
         if not name.startswith("rmq_sys_")
@@ -94,8 +90,30 @@ async def find_message(session: Session, message_id: str, topic: str | None) -> 
     return (own or found)[0]
 
 
-async def _name_of(session: Session, address: str) -> str:
-    return (await session.addresses()).get(address, "")
+async def _viewed(session: Session, message_id: str) -> Found | None:
+    """Return the message with an offset id, or None if it is none of this cluster.
+
+    A client's id may read as the offset id of a host that is no broker, so only brokers that the
+    name servers know are asked. A broker may be known by another address than it stores: then the
+    port tells.
+    """
+    try:
+        where = OffsetId.parse(message_id)
+    except InvalidValue:
+        return None
+    known = await session.addresses()
+    port = f":{where.host.port}"
+    likely = [where.host.text] if where.host.text in known else [
+        address for address in known if address.endswith(port)
+    ]  # fmt: skip
+    for address in likely:
+        try:
+            record = await messages.view_at(session, address, where.log_offset)
+        except GantryError:
+            continue
+        if record.offset_id.lower() == message_id.lower():
+            return messages.Found(record, known[address])
+    return None
 
 
 async def message_life(session: Session, message_id: str, topic: str | None = None) -> MessageLife:
@@ -105,7 +123,8 @@ async def message_life(session: Session, message_id: str, topic: str | None = No
         NoMessage: nobody has it.
     """
     found = await find_message(session, message_id, topic)
-    record, problems = found.record, []
+    record = found.record
+    problems: list[str] = []
     tracks: list[Track] = []
     try:
         tracks = await messages.tracks(session, record)
@@ -172,10 +191,10 @@ async def group_life(session: Session, group: str) -> GroupLife:
     members, owners = None, {}
     try:
         members = await groups_of.members(session, group)
-        owners = await _owners(session, group, members, problems)
+        owners = await owners_of(session, group, members, problems)
     except (ConsumerNotOnline, TopicNotExist):
         pass
-    waiting = await _waiting(session, progress, problems) if progress is not None else {}
+    waiting = await waiting_since(session, progress, problems) if progress is not None else {}
     counts = []
     for topic in (retry_topic(group), dlq_topic(group)):
         try:
@@ -190,9 +209,11 @@ async def group_life(session: Session, group: str) -> GroupLife:
     )  # fmt: skip
 
 
-async def _owners(
+async def owners_of(
     session: Session, group: str, members: GroupMembers, problems: list[str]
 ) -> dict[str, str]:
+    """Return queue to the member that reads it, as the members say."""
+
     async def ask(client_id: str) -> list[str]:
         info = await groups_of.running_info(session, group, client_id)
         return [str(queue) for queue in (*info.mq_table, *(info.mq_pop_table or ()))]
@@ -202,7 +223,7 @@ async def _owners(
     return {queue: client for client, queues in answers.found.items() for queue in queues}
 
 
-async def _waiting(
+async def waiting_since(
     session: Session, progress: GroupProgress, problems: list[str]
 ) -> dict[str, int | None]:
     """Return when the oldest message was stored that each queue still has for the group."""

@@ -19,6 +19,7 @@ from gantrymq.wire.bodies.group import (
 )
 from gantrymq.wire.bodies.running import CONSUMER_RUNNING_INFO
 from gantrymq.wire.bodies.stats import CONSUME_STATS
+from gantrymq.wire.bodies.topic import DATA_VERSION
 from gantrymq.wire.codes import RequestCode
 from gantrymq.wire.headers.client import ConsumerRunningInfoRequest, ProducerGroupRequest
 from gantrymq.wire.headers.group import (
@@ -110,19 +111,27 @@ async def brokers_of(session: Session, group: str) -> dict[str, str]:
 
 
 async def group_table(session: Session, address: str) -> dict[str, SubscriptionGroup]:
-    """Return all groups of one broker; 5.5 tells them page by page."""
+    """Return all groups of one broker; 5.5 tells them page by page, as long as none changes."""
     found: dict[str, SubscriptionGroup] = {}
+    version: str | None = None
     for _page in range(PAGES_MAX):
+        header = GetAllSubscriptionGroupRequest(
+            group_seq=len(found), data_version=version, max_group_num=PAGE_GROUPS
+        )
         answered = await session.remote.call(
             address,
             RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
-            GetAllSubscriptionGroupRequest(group_seq=len(found), max_group_num=PAGE_GROUPS),
+            header,
             answer=GetAllSubscriptionGroupResponse,
         )
-        table = GROUP_TABLE.decode(answered.body).subscription_group_table
-        found.update(table)
+        table = GROUP_TABLE.decode(answered.body)
+        told = DATA_VERSION.encode(table.data_version).decode()
+        if version not in {None, told}:  # something was changed: the broker begins anew
+            found.clear()
+        before, version = len(found), told
+        found.update(table.subscription_group_table)
         total = answered.header.total_group_num
-        if total is None or len(found) >= total or not table:
+        if total is None or len(found) >= total or len(found) == before:
             break
     return found
 

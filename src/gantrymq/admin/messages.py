@@ -98,14 +98,25 @@ async def view(session: Session, offset_id: str, topic: str | None = None) -> Me
         if ":" not in where.host.address
         else (f"[{where.host.address}]:{where.host.port}")
     )
+    return await view_at(session, address, where.log_offset, topic)
+
+
+async def view_at(
+    session: Session, address: str, log_offset: int, topic: str | None = None
+) -> MessageRecord:
+    """Return the message at an offset of a broker's log.
+
+    Raises:
+        ResponseError: the broker has no such message.
+    """
     answered = await session.remote.call(
         address,
         RequestCode.VIEW_MESSAGE_BY_ID,
-        ViewMessageRequest(offset=where.log_offset, topic=topic),
+        ViewMessageRequest(offset=log_offset, topic=topic),
     )
     records = decode_records(answered.body)
     if not records:
-        raise NoMessage(f"{address} answered without a message to {offset_id}")
+        raise NoMessage(f"{address} answered without a message at {log_offset}")
     return records[0]
 
 

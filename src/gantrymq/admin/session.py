@@ -27,6 +27,7 @@ from gantrymq.wire.headers.namesrv import GetRouteInfoRequest
 from gantrymq.wire.response_errors import TopicNotExist, error_for
 
 if TYPE_CHECKING:
+    import ssl as tls
     from collections.abc import Awaitable, Callable, Collection, Iterable
     from types import TracebackType
     from typing import Self
@@ -74,12 +75,14 @@ class Session:
         namesrv: str,
         *,
         credentials: Credentials | None = None,
+        ssl: tls.SSLContext | None = None,
         timeout_s: float = TIMEOUT_S,
         clock: Clock | None = None,
     ) -> None:
         self.settings = ClientSettings(
             name_servers=parse_name_servers(namesrv),
             credentials=credentials,
+            ssl=ssl,
             request_timeout_s=timeout_s,
             connect_timeout_s=min(timeout_s, 3.0),
         )
@@ -94,7 +97,9 @@ class Session:
     async def __aenter__(self) -> Self:
         """Open it; nothing is asked yet."""
         self._connections = Connections(
-            clock=self.clock, connect_timeout_s=self.settings.connect_timeout_s
+            tls=self.settings.ssl,
+            clock=self.clock,
+            connect_timeout_s=self.settings.connect_timeout_s,
         )
         self.remote = Remote(self._connections, self.settings)
         self._servers = NameServers(self.settings.name_servers, self.remote)

@@ -9,7 +9,13 @@ from gantrymq.admin.protected import check_may_change_topic
 from gantrymq.model.names import TEMPLATE_TOPIC
 from gantrymq.wire.bodies.group import GROUP_LIST
 from gantrymq.wire.bodies.stats import TOPIC_STATS
-from gantrymq.wire.bodies.topic import TOPIC_CONFIG_LIST, TOPIC_LIST, TOPIC_TABLE, TopicConfigList
+from gantrymq.wire.bodies.topic import (
+    DATA_VERSION,
+    TOPIC_CONFIG_LIST,
+    TOPIC_LIST,
+    TOPIC_TABLE,
+    TopicConfigList,
+)
 from gantrymq.wire.codes import RequestCode
 from gantrymq.wire.headers.namesrv import DeleteTopicFromNamesrvRequest, GetTopicsByClusterRequest
 from gantrymq.wire.headers.targets import TopicRequest
@@ -113,19 +119,24 @@ async def consumers_of(session: Session, topic: str) -> Gathered[str, tuple[str,
 
 
 async def topic_table(session: Session, address: str) -> dict[str, TopicConfig]:
-    """Return all topics of one broker; 5.5 tells them page by page."""
+    """Return all topics of one broker; 5.5 tells them page by page, as long as none changes."""
     found: dict[str, TopicConfig] = {}
+    version: str | None = None
     for _page in range(PAGES_MAX):
-        answered = await session.remote.call(
-            address,
-            RequestCode.GET_ALL_TOPIC_CONFIG,
-            GetAllTopicConfigRequest(topic_seq=len(found), max_topic_num=PAGE_TOPICS),
-            answer=GetAllTopicConfigResponse,
+        header = GetAllTopicConfigRequest(
+            topic_seq=len(found), data_version=version, max_topic_num=PAGE_TOPICS
         )
-        table = TOPIC_TABLE.decode(answered.body).topic_config_table
-        found.update(table)
+        answered = await session.remote.call(
+            address, RequestCode.GET_ALL_TOPIC_CONFIG, header, answer=GetAllTopicConfigResponse
+        )
+        table = TOPIC_TABLE.decode(answered.body)
+        told = DATA_VERSION.encode(table.data_version).decode()
+        if version not in {None, told}:  # something was changed: the broker begins anew
+            found.clear()
+        before, version = len(found), told
+        found.update(table.topic_config_table)
         total = answered.header.total_topic_num
-        if total is None or len(found) >= total or not table:
+        if total is None or len(found) >= total or len(found) == before:
             break
     return found
 

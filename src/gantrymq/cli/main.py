@@ -25,7 +25,8 @@ RocketMQ in one pip install, with your topics as Spark tables."""
 
 EPILOG: Final = """\
 commands:
-  server                      run a name server and a broker in this process
+  server                      run a name server, a broker and a dashboard in this process
+  dashboard -n ADDR           serve the dashboard of any cluster; `gantrymq dashboard --help`
   namesrv                     run a name server
   broker                      run a broker; takes Apache RocketMQ's settings files
   broker drain|undrain ADDR   get one ready to be stopped without a failed send, or take it back
@@ -68,6 +69,12 @@ def _admin(arguments: Sequence[str]) -> int:
     return command.main(arguments)
 
 
+def _dashboard(arguments: Sequence[str]) -> int:
+    from gantrymq.cli import dashboard  # noqa: PLC0415
+
+    return dashboard.main(arguments)
+
+
 def _guessable(noun: str, arguments: Sequence[str]) -> int:
     from gantrymq.cli.daily import command  # noqa: PLC0415
 
@@ -82,6 +89,7 @@ _COMMANDS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
     "bench": bench.main,
     "cluster": _cluster,
     "admin": _admin,
+    "dashboard": _dashboard,
     **{
         noun: partial(_guessable, noun)
         for noun in (

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SERVER: Final = f"""\
-Run a name server and a broker in this process, with everything under one directory.
+Run a name server, a broker and a dashboard in this process, with everything under one directory.
 
   {PROGRAM} server                       on this machine, data in ./gantrymq-data
   {PROGRAM} server --data /srv/mq -c broker.conf
@@ -102,6 +102,10 @@ def server_parser() -> CommandParser:
     parser.add_argument("--port", type=_port, metavar="PORT",
                         help="port of the broker (default: 10911)")  # fmt: skip
     parser.add_argument("--bind", metavar="ADDRESS", help="listen at this address alone")
+    parser.add_argument("--dashboard-port", type=_port, default=8080, metavar="PORT",
+                        help="port of the dashboard (default: 8080); 0: none")  # fmt: skip
+    parser.add_argument("--dashboard-bind", default="127.0.0.1", metavar="ADDRESS",
+                        help="where browsers reach it (default: 127.0.0.1)")  # fmt: skip
     return parser
 
 

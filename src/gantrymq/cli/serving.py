@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gantrymq.cli.arguments import FAILED, PROGRAM, SUCCESS
+from gantrymq.cli.dashboard import Beside
 from gantrymq.errors import GantryError
 from gantrymq.node import config
 from gantrymq.node.all_in_one import AllInOne
@@ -20,6 +22,7 @@ from gantrymq.node.namesrv_node import NamesrvNode
 
 if TYPE_CHECKING:
     import argparse
+    import ssl
     from collections.abc import Callable, Mapping
 
     from gantrymq.node.observed import Observed
@@ -68,7 +71,56 @@ def _server(chosen: argparse.Namespace, properties: dict[str, str]) -> int:
             f"{_where(observed)}"
         )
 
-    return run_node(observed or node, started)
+    runs = observed or node
+    if not chosen.dashboard_port:
+        return run_node(runs, started)
+    own = found.client_tls
+    # It calls this process by an address, as the broker does its name server.
+    context = None if own is None else replace(own, checks_name=False).context()
+    return run_node(*_with_dashboard(chosen, node, runs, started, context))
+
+
+class _Both:
+    """A server with a dashboard beside it."""
+
+    def __init__(self, node: AllInOne | Observed) -> None:
+        self._node = node
+        self.dashboard: Beside | None = None
+
+    async def start(self) -> object:
+        return await self._node.start()
+
+    async def stop(self) -> bool:
+        if self.dashboard is not None:
+            await self.dashboard.stop()
+        return await self._node.stop()
+
+
+def _with_dashboard(
+    chosen: argparse.Namespace,
+    node: AllInOne,
+    runs: AllInOne | Observed,
+    started: Callable[[], None],
+    context: ssl.SSLContext | None,
+) -> tuple[_Both, Callable[[], None]]:
+    """Return a server that begins with its dashboard once it is ready."""
+    from gantrymq.dashboard.settings import DashboardSettings  # noqa: PLC0415
+
+    both = _Both(runs)
+
+    def begin() -> None:
+        started()
+        settings = DashboardSettings(
+            namesrv=f"{chosen.bind or '127.0.0.1'}:{node.namesrv.port}",
+            data=chosen.data / "dashboard",
+            bind=chosen.dashboard_bind,
+            port=chosen.dashboard_port,
+            ssl=context,
+        )
+        both.dashboard = Beside(settings, _say)
+        both.dashboard.begin()
+
+    return both, begin
 
 
 def namesrv(chosen: argparse.Namespace) -> int:

@@ -1,0 +1,204 @@
+"""Who may log in: names, roles, and passwords as salted scrypt hashes, in one file of mode 0600.
+
+The file is read again when it has changed, so that a command beside the running dashboard takes
+effect at once. Whoever's entry has changed is logged out: a session holds the entry's mark.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import re
+import secrets
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from gantrymq.errors import GantryError, InvalidValue
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILE: Final = "accounts.json"
+COST: Final = 2**14
+BLOCK: Final = 8
+SALT_BYTES: Final = 16
+HASH_BYTES: Final = 32
+PASSWORD_CHARACTERS_MIN: Final = 8
+PASSWORD_CHARACTERS_MAX: Final = 256
+ACCOUNTS_MAX: Final = 1_000
+FILE_BYTES_MAX: Final = 1024 * 1024
+_NAME: Final = re.compile(r"[A-Za-z0-9._@-]{1,64}")
+
+
+class Role(IntEnum):
+    """What an account may do; each may what the ones below it may."""
+
+    VIEWER = 1
+    OPERATOR = 2
+    ADMIN = 3
+
+    @property
+    def text(self) -> str:
+        """Return it as people write it."""
+        return self.name.lower()
+
+    @classmethod
+    def parse(cls, text: str) -> Role:
+        """Read what people write.
+
+        Raises:
+            InvalidValue: it is none.
+        """
+        for role in cls:
+            if role.text == text.lower():
+                return role
+        raise InvalidValue(f"{text!r} is no role: give viewer, operator or admin")
+
+
+class Account(msgspec.Struct, frozen=True):
+    """An entry of the file."""
+
+    name: str
+    role: Role
+    salt: str
+    hash: str
+    cost: int = COST
+
+    @property
+    def mark(self) -> str:
+        """Return what changes whenever the entry does."""
+        return f"{self.salt}:{self.role.text}"
+
+
+class BadAccounts(GantryError):
+    """The file cannot be used."""
+
+
+NOBODY: Final = Account("", Role.VIEWER, "00" * SALT_BYTES, "00" * HASH_BYTES)
+"""Whose hash is computed for a name that there is not, so that a guesser learns nothing."""
+
+
+def derive(password: str, salt: bytes, cost: int = COST) -> bytes:
+    """Return the hash of a password. Takes a twentieth of a second, on purpose."""
+    return hashlib.scrypt(
+        password.encode(), salt=salt, n=cost, r=BLOCK, p=1, dklen=HASH_BYTES, maxmem=64 << 20
+    )
+
+
+def make_account(name: str, role: Role, password: str) -> Account:
+    """Return a new entry.
+
+    Raises:
+        InvalidValue: the name or the password will not do.
+    """
+    if _NAME.fullmatch(name) is None:
+        raise InvalidValue(
+            f"{name[:64]!r} cannot be a name: give up to 64 letters, digits and . _ @ -"
+        )
+    if not PASSWORD_CHARACTERS_MIN <= len(password) <= PASSWORD_CHARACTERS_MAX:
+        raise InvalidValue(
+            f"a password has {PASSWORD_CHARACTERS_MIN} to {PASSWORD_CHARACTERS_MAX} characters,"
+            f" not {len(password)}"
+        )
+    salt = secrets.token_bytes(SALT_BYTES)
+    return Account(name, role, salt.hex(), derive(password, salt).hex())
+
+
+def is_right(account: Account, password: str) -> bool:
+    """Tell whether a password is the account's."""
+    if len(password) > PASSWORD_CHARACTERS_MAX:
+        return False
+    found = derive(password, bytes.fromhex(account.salt), account.cost)
+    return hmac.compare_digest(found, bytes.fromhex(account.hash))
+
+
+class Accounts:
+    """The file, and what was read of it last."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / FILE
+        self._stamp: tuple[int, int, int] | None = None
+        self._found: dict[str, Account] = {}
+
+    def get(self, name: str) -> Account | None:
+        """Return an account, or None."""
+        return self.all().get(name)
+
+    def all(self) -> dict[str, Account]:
+        """Return all accounts by name, as the file has them now.
+
+        Raises:
+            BadAccounts: it cannot be read.
+        """
+        try:
+            state = self.path.stat()
+        except FileNotFoundError:
+            self._stamp, self._found = None, {}
+            return self._found
+        except OSError as error:
+            raise BadAccounts(f"{self.path}: {error.strerror or error}") from None
+        stamp = state.st_mtime_ns, state.st_size, state.st_ino
+        if stamp != self._stamp:
+            self._found = self._read(state.st_size)
+            self._stamp = stamp
+        return self._found
+
+    def _read(self, size: int) -> dict[str, Account]:
+        if size > FILE_BYTES_MAX:
+            raise BadAccounts(f"{self.path} has {size} bytes: it is no file of accounts")
+        try:
+            listed = msgspec.json.decode(self.path.read_bytes(), type=list[Account])
+        except OSError as error:
+            raise BadAccounts(f"{self.path}: {error.strerror or error}") from None
+        except msgspec.MsgspecError as error:
+            raise BadAccounts(f"{self.path} is no file of accounts: {error}") from None
+        return {each.name: each for each in listed}
+
+    def put(self, account: Account) -> None:
+        """Add an account, or change it.
+
+        Raises:
+            InvalidValue: there are too many.
+        """
+        told = {**self.all(), account.name: account}
+        if len(told) > ACCOUNTS_MAX:
+            raise InvalidValue(f"there are {ACCOUNTS_MAX} accounts already: delete one first")
+        self._write(told)
+
+    def delete(self, name: str) -> None:
+        """Delete an account.
+
+        Raises:
+            InvalidValue: there is none of that name.
+        """
+        told = dict(self.all())
+        if told.pop(name, None) is None:
+            raise InvalidValue(f"there is no account {name!r}")
+        self._write(told)
+
+    def _write(self, accounts: dict[str, Account]) -> None:
+        """Write the file, whole or not at all."""
+        make_folder(self.path.parent)
+        beside = self.path.with_name(f".{FILE}.{secrets.token_hex(4)}")
+        text = msgspec.json.format(msgspec.json.encode(list(accounts.values())), indent=2)
+        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(text + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(self.path)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder that nobody else looks into."""
+    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+
+def generated_password() -> str:
+    """Return a password that nobody guesses and a person can type: 20 letters, about 94 bits."""
+    letters = "abcdefghijkmnpqrstuvwxyz23456789"
+    text = "".join(secrets.choice(letters) for _ in range(20))
+    return "-".join(text[at : at + 5] for at in range(0, 20, 5))

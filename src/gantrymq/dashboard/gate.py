@@ -1,0 +1,233 @@
+"""The way that every request takes: who is it, may they, is it forged; then work, words, headers.
+
+    request ─▶ Host right? ─▶ logged in? ─▶ role enough? ─▶ a change: not read-only, token right,
+               (rebinding)                                   same origin, "tried" written down
+                    ─▶ the function ─▶ JSON, or the error as JSON; a change: what came of it noted
+
+An error is always an error: a status from 400 up with `{"error": {"kind", "text"}}`, never an empty
+list.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from starlette.responses import Response
+
+from gantrymq.admin.deleting import InUse
+from gantrymq.admin.offsets import NotMoved
+from gantrymq.admin.protected import Untouchable
+from gantrymq.admin.session import NoSuchTarget
+from gantrymq.dashboard import audit
+from gantrymq.dashboard.accounts import Role
+from gantrymq.dashboard.calls import Call, Download
+from gantrymq.dashboard.sessions import is_same
+from gantrymq.dashboard.settings import BODY_BYTES_MAX, CALL_S_MAX, CALLS_MAX
+from gantrymq.errors import GantryError, InvalidValue
+from gantrymq.wire.response_errors import (
+    ConsumerNotOnline,
+    NoMessage,
+    QueryNotFound,
+    SubscriptionGroupNotExist,
+    TopicNotExist,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.requests import Request
+
+    from gantrymq.dashboard.calls import Endpoint
+    from gantrymq.dashboard.parts import Parts
+
+COOKIE: Final = "gantrymq_session"
+CSRF_HEADER: Final = "x-csrf-token"
+STATUSES: Final[tuple[tuple[type[GantryError], int], ...]] = (
+    (Untouchable, 409), (InUse, 409), (NotMoved, 409), (ConsumerNotOnline, 409),
+    (TopicNotExist, 404), (NoMessage, 404), (QueryNotFound, 404),
+    (SubscriptionGroupNotExist, 404), (NoSuchTarget, 404), (InvalidValue, 400),
+)  # fmt: skip
+ELSEWHERE: Final = 502
+"""Whatever else is wrong is wrong with the cluster, and not with the question."""
+
+logger = logging.getLogger(__name__)
+
+
+class Refused(GantryError):
+    """The dashboard itself says no."""
+
+    def __init__(self, status: int, kind: str, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+        self.kind = kind
+
+
+class Gate:
+    """Leads requests to functions."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._calls = 0
+
+    async def answer(self, endpoint: Endpoint, request: Request) -> Response:
+        """Return the answer to a request."""
+        if self._calls >= CALLS_MAX:
+            return error_response(
+                Refused(503, "busy", f"{CALLS_MAX} requests are under way: try again")
+            )
+        self._calls += 1
+        try:
+            return await self._answer(endpoint, request)
+        except GantryError as error:
+            return error_response(error)
+        except TimeoutError:
+            text = f"the cluster did not answer within {CALL_S_MAX:.0f} s"
+            return error_response(Refused(504, "late", text))
+        except Exception:
+            # A fault of the dashboard's own must be seen in the log and not take the server down.
+            logger.exception("dashboard: %s %s failed", endpoint.method, endpoint.path)
+            text = "the dashboard failed; its log says why"
+            return error_response(Refused(500, "fault", text))
+        finally:
+            self._calls -= 1
+
+    async def _answer(self, endpoint: Endpoint, request: Request) -> Response:
+        user, role = self._who(request, endpoint)
+        body: Mapping[str, object] = {}
+        if endpoint.is_change:
+            body = await read_body(request)
+        token = request.cookies.get(COOKIE, "")
+        call = Call(self._parts, request.query_params, body, user, role, peer_of(request), token)
+        if endpoint.is_change:
+            return await self._change(endpoint, call)
+        async with asyncio.timeout(CALL_S_MAX):
+            return response_of(await endpoint.work(call))
+
+    def _who(self, request: Request, endpoint: Endpoint) -> tuple[str, Role]:
+        """Return who asks.
+
+        Raises:
+            Refused: nobody who may.
+        """
+        parts = self._parts
+        if not parts.settings.login:
+            user, role = "anonymous", Role.ADMIN
+            if endpoint.is_change:
+                check_origin(request)
+                if request.headers.get(CSRF_HEADER) is None:
+                    raise Refused(403, "csrf", f"a change needs the header {CSRF_HEADER}")
+        else:
+            login = parts.sessions.find(request.cookies.get(COOKIE, ""))
+            account = parts.accounts.get(login.name) if login is not None else None
+            if login is None or account is None or account.mark != login.mark:
+                raise Refused(401, "login", "log in first")
+            user, role = account.name, account.role
+            if endpoint.is_change:
+                check_origin(request)
+                if not is_same(request.headers.get(CSRF_HEADER, ""), login.csrf):
+                    raise Refused(403, "csrf", "the page is out of date: load it again")
+        if role < endpoint.role:
+            if endpoint.is_change:
+                who = user, role.text, peer_of(request)
+                parts.audit.add(who, endpoint.action, audit.REFUSED, detail="role")
+            raise Refused(403, "role", f"this needs the role {endpoint.role.text}")
+        if endpoint.is_change and not endpoint.is_own and parts.settings.read_only:
+            raise Refused(403, "readOnly", "this dashboard was started with --read-only")
+        return user, role
+
+    async def _change(self, endpoint: Endpoint, call: Call) -> Response:
+        """Do a change, with entries in the audit log before and after."""
+        who = call.user, call.role.text, call.address
+        entry_id = secrets.token_hex(6)
+        log = self._parts.audit
+        log.add(who, endpoint.action, audit.TRIED, target_of(call), entry_id=entry_id)
+        try:
+            async with asyncio.timeout(CALL_S_MAX):
+                told = await endpoint.work(call)
+        except BaseException as error:
+            why = str(error) or type(error).__name__
+            log.add(who, endpoint.action, audit.FAILED, target_of(call), why, entry_id)
+            raise
+        finally:
+            self._parts.cache.forget()
+        log.add(who, endpoint.action, audit.DONE, target_of(call), call.detail, entry_id)
+        return response_of(told)
+
+
+def target_of(call: Call) -> str:
+    """Return what a change is about, for the audit log."""
+    if call.target:
+        return call.target
+    for name in ("topic", "group", "name", "id", "broker"):
+        value = call.body.get(name)
+        if isinstance(value, str):
+            return f"{name} {value}"
+    return ""
+
+
+async def read_body(request: Request) -> dict[str, object]:
+    """Return the JSON object of a request.
+
+    Raises:
+        Refused: it is too large.
+        InvalidValue: it is none.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise Refused(415, "contentType", "a change is sent as application/json")
+    parts, size = [], 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > BODY_BYTES_MAX:
+            raise Refused(413, "size", f"a request has at most {BODY_BYTES_MAX} bytes")
+        parts.append(chunk)
+    try:
+        return msgspec.json.decode(b"".join(parts) or b"{}", type=dict[str, object])
+    except msgspec.MsgspecError as error:
+        raise InvalidValue(f"the request is no JSON object: {error}") from None
+
+
+def check_origin(request: Request) -> None:
+    """Refuse a change that another site's page sends.
+
+    Raises:
+        Refused: it does.
+    """
+    origin = request.headers.get("origin")
+    if origin is not None and origin.partition("://")[2] != request.headers.get("host", ""):
+        raise Refused(403, "origin", "the request comes from another site's page")
+
+
+def peer_of(request: Request) -> str:
+    """Return the address that a request came from."""
+    return request.client.host if request.client is not None else "?"
+
+
+def response_of(told: object) -> Response:
+    """Return an answer as JSON, or as a file."""
+    if isinstance(told, Response):
+        return told
+    if isinstance(told, Download):
+        name = "".join(each if each.isalnum() or each in "-_." else "_" for each in told.name)
+        return Response(
+            told.content,
+            media_type="application/octet-stream",
+            headers={"content-disposition": f'attachment; filename="{name}"'},
+        )
+    return Response(msgspec.json.encode(told), media_type="application/json")
+
+
+def error_response(error: GantryError) -> Response:
+    """Return an error as JSON with its status."""
+    if isinstance(error, Refused):
+        status, kind = error.status, error.kind
+    else:
+        known = (code for cls, code in STATUSES if isinstance(error, cls))
+        status, kind = next(known, ELSEWHERE), type(error).__name__
+    text = "; ".join([*str(error).splitlines(), *getattr(error, "__notes__", [])]) or kind
+    told = {"error": {"kind": kind, "text": text}}
+    return Response(msgspec.json.encode(told), status_code=status, media_type="application/json")

@@ -1,0 +1,75 @@
+"""What a dashboard is told when it starts, and its bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import ssl as tls
+    from pathlib import Path
+
+    from gantrymq.client.settings import Credentials
+
+PORT: Final = 8080
+BIND: Final = "127.0.0.1"
+
+BODY_BYTES_MAX: Final = 5 * 1024 * 1024
+"""Of a request: the largest is a test message."""
+CALLS_MAX: Final = 64
+"""Requests that are worked on at the same time; the next ones are told to come back."""
+CALL_S_MAX: Final = 60.0
+"""For one request, whatever it asks of the cluster."""
+CONNECTIONS_MAX: Final = 512
+KEEP_ALIVE_S: Final = 30
+
+
+@dataclass(frozen=True, slots=True)
+class DashboardSettings:
+    """How a dashboard is run."""
+
+    namesrv: str
+    data: Path
+    """Where accounts, the audit log, undo files and the journals of jobs are kept."""
+    bind: str = BIND
+    port: int = PORT
+    read_only: bool = False
+    login: bool = True
+    reports: Path | None = None
+    """A folder with reports of `gantrymq pipeline run --report`."""
+    hosts: tuple[str, ...] = ()
+    """Names by which browsers may call it; beside them, on loopback, those of this machine."""
+    certificate: Path | None = None
+    key: Path | None = None
+    credentials: Credentials | None = field(default=None, repr=False)
+    ssl: tls.SSLContext | None = None
+    """TLS of connections to the cluster; without it they are plain."""
+
+    @property
+    def is_local(self) -> bool:
+        """Tell whether only this machine can reach it."""
+        return is_loopback(self.bind)
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Tell whether browsers speak TLS to it."""
+        return self.certificate is not None
+
+    def address(self, port: int) -> str:
+        """Return what to type into a browser."""
+        scheme = "https" if self.is_encrypted else "http"
+        host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(self.bind, self.bind)  # noqa: S104
+        if ":" in host and not host.startswith("["):
+            host = f"[{host}]"
+        return f"{scheme}://{host}:{port}"
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether an address is this machine's own."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

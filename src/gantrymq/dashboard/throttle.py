@@ -1,0 +1,54 @@
+"""How often somebody may try a password: so many in a while for an address, and for a name."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from gantrymq.clock import Clock
+
+TRIES_MAX: Final = 10
+WHILE_S: Final = 60.0
+KEYS_MAX: Final = 10_000
+
+
+class Throttle:
+    """Counts tries by key; when there are too many keys, the ones unused longest are forgotten."""
+
+    def __init__(self, clock: Clock, tries_max: int = TRIES_MAX, while_s: float = WHILE_S) -> None:
+        self._clock = clock
+        self._tries_max = tries_max
+        self._while_s = while_s
+        self._tries: dict[str, deque[float]] = {}
+
+    def wait_s(self, *keys: str) -> float:
+        """Count a try; return 0 if it may be made, else how long to wait, and count nothing."""
+        now = self._clock.monotonic()
+        wait = max(self._wait_of(key, now) for key in keys)
+        if wait <= 0:
+            for key in keys:
+                self._note(key, now)
+        return wait
+
+    def forget(self, *keys: str) -> None:
+        """Take a key's tries back: the password was right."""
+        for key in keys:
+            self._tries.pop(key, None)
+
+    def _wait_of(self, key: str, now: float) -> float:
+        tries = self._tries.get(key)
+        if tries is None:
+            return 0.0
+        while tries and now - tries[0] >= self._while_s:
+            tries.popleft()
+        if len(tries) < self._tries_max:
+            return 0.0
+        return tries[0] + self._while_s - now
+
+    def _note(self, key: str, now: float) -> None:
+        tries = self._tries.pop(key, None) or deque(maxlen=self._tries_max)
+        tries.append(now)
+        self._tries[key] = tries
+        while len(self._tries) > KEYS_MAX:
+            del self._tries[next(iter(self._tries))]

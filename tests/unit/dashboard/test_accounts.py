@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gantrymq.dashboard.accounts import (
+    Accounts,
+    BadAccounts,
+    Role,
+    generated_password,
+    is_right,
+    make_account,
+)
+from gantrymq.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WORD = "correct horse"
+
+
+def test_a_password_is_kept_as_a_salted_hash_that_only_the_owner_reads(tmp_path: Path) -> None:
+    accounts = Accounts(tmp_path / "new")
+    accounts.put(make_account("anna", Role.OPERATOR, WORD))
+    accounts.put(make_account("ben", Role.VIEWER, WORD))
+    text = accounts.path.read_text(encoding="utf-8")
+    assert WORD not in text
+    anna, ben = json.loads(text)
+    assert anna["hash"] != ben["hash"]
+    assert accounts.path.stat().st_mode & 0o777 == 0o600
+    assert accounts.path.parent.stat().st_mode & 0o777 == 0o700
+    assert [path.name for path in accounts.path.parent.iterdir()] == ["accounts.json"]
+
+
+def test_only_the_right_password_is_right() -> None:
+    account = make_account("anna", Role.VIEWER, WORD)
+    assert is_right(account, WORD)
+    assert not is_right(account, WORD + " ")
+    assert not is_right(account, "")
+    assert not is_right(account, "x" * 1_000_000)
+
+
+@pytest.mark.parametrize("name", ["", "a b", "<script>", "x" * 65, "a/b", "ä"])
+def test_a_name_that_will_not_do(name: str) -> None:
+    with pytest.raises(InvalidValue, match="cannot be a name"):
+        make_account(name, Role.VIEWER, WORD)
+
+
+@pytest.mark.parametrize("password", ["", "short", "x" * 257])
+def test_a_password_that_will_not_do(password: str) -> None:
+    with pytest.raises(InvalidValue, match="a password has 8 to 256 characters"):
+        make_account("anna", Role.VIEWER, password)
+
+
+def test_what_another_process_writes_is_seen(tmp_path: Path) -> None:
+    running, command = Accounts(tmp_path), Accounts(tmp_path)
+    assert running.get("anna") is None
+    command.put(make_account("anna", Role.VIEWER, WORD))
+    found = running.get("anna")
+    assert found is not None
+    command.put(make_account("anna", Role.ADMIN, WORD))
+    again = running.get("anna")
+    assert again is not None
+    assert again.mark != found.mark
+    command.delete("anna")
+    assert running.get("anna") is None
+    with pytest.raises(InvalidValue, match="no account 'anna'"):
+        command.delete("anna")
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b"\xff", b"[" * 3000])
+def test_a_damaged_file_lets_nobody_in(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "accounts.json").write_bytes(content)
+    with pytest.raises(BadAccounts, match="no file of accounts"):
+        Accounts(tmp_path).get("anna")
+
+
+def test_roles_are_read_as_people_write_them() -> None:
+    assert [Role.parse(each) for each in ("viewer", "Operator", "ADMIN")] == list(Role)
+    with pytest.raises(InvalidValue, match="give viewer, operator or admin"):
+        Role.parse("root")
+
+
+def test_generated_passwords_differ_and_will_do() -> None:
+    made = {generated_password() for _ in range(50)}
+    assert len(made) == 50
+    assert all(len(each) == 23 for each in made)
+    assert is_right(make_account("a", Role.VIEWER, min(made)), min(made))
