@@ -183,7 +183,8 @@ def peer(talk: Callable[[socket.socket], None]) -> Iterator[str]:
 
 def asked(connection: socket.socket, at_least: int = 1) -> list[int]:
     """Return the numbers of the pulls that have come, when there are so many and none is cut."""
-    data, found = b"", []
+    data = b""
+    found: list[int] = []
     while data or len(found) < at_least:
         if len(data) < 8 or len(data) < 4 + struct.unpack_from(">I", data)[0]:
             more = connection.recv(1 << 20)
