@@ -17,6 +17,7 @@ from gantrymq.limits import QUEUES_MAX
 from gantrymq.model.message import Message
 from gantrymq.model.names import check_topic
 from gantrymq.model.topic import Perm, TopicConfig
+from gantrymq.wire.response_errors import TopicNotExist
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -143,14 +144,17 @@ async def readers(call: Call) -> object:
     told = await topics_of.consumers_of(call.session, name)
     listed = sorted({group for found in told.found.values() for group in found})
 
-    async def ask(group: str) -> groups_of.GroupProgress:
-        return await groups_of.progress(call.session, group, name)
+    async def ask(group: str) -> int | None:
+        try:
+            return (await groups_of.progress(call.session, group, name)).behind
+        except TopicNotExist:
+            return None  # nobody was ever in it
 
     answers = await call.session.gather(listed, ask)
     rows = [
         {
             "group": group,
-            "behind": answers.found[group].behind if group in answers.found else None,
+            "behind": answers.found.get(group),
             "error": str(answers.problems[group]) if group in answers.problems else "",
         }
         for group in listed
