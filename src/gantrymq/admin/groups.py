@@ -110,10 +110,22 @@ async def brokers_of(session: Session, group: str) -> dict[str, str]:
 # -- settings --------------------------------------------------------------------------------------
 
 
-async def group_table(session: Session, address: str) -> dict[str, SubscriptionGroup]:
-    """Return all groups of one broker; 5.5 tells them page by page, as long as none changes."""
-    found: dict[str, SubscriptionGroup] = {}
-    version: str | None = None
+class GroupTable(NamedTuple):
+    """All groups of a broker, and the version of its table by which the next look is cheap."""
+
+    groups: dict[str, SubscriptionGroup]
+    version: str | None
+
+
+async def read_groups(
+    session: Session, address: str, known: GroupTable | None = None
+) -> GroupTable:
+    """Return all groups of one broker; 5.5 tells them page by page, as long as none changes.
+
+    What is `known` already is not sent again by such a broker, or ours, if it is still so.
+    """
+    found = dict(known.groups) if known is not None else {}
+    version = known.version if known is not None else None
     for _page in range(PAGES_MAX):
         header = GetAllSubscriptionGroupRequest(
             group_seq=len(found), data_version=version, max_group_num=PAGE_GROUPS
@@ -126,14 +138,19 @@ async def group_table(session: Session, address: str) -> dict[str, SubscriptionG
         )
         table = GROUP_TABLE.decode(answered.body)
         told = DATA_VERSION.encode(table.data_version).decode()
-        if version not in {None, told}:  # something was changed: the broker begins anew
+        total = answered.header.total_group_num
+        if total is None or version not in {None, told}:  # it is whole, or begins anew
             found.clear()
         before, version = len(found), told
         found.update(table.subscription_group_table)
-        total = answered.header.total_group_num
         if total is None or len(found) >= total or len(found) == before:
             break
-    return found
+    return GroupTable(found, version)
+
+
+async def group_table(session: Session, address: str) -> dict[str, SubscriptionGroup]:
+    """Return all groups of one broker."""
+    return (await read_groups(session, address)).groups
 
 
 async def group_settings(session: Session, group: str) -> Gathered[str, SubscriptionGroup | None]:

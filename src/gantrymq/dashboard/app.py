@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from gantrymq.dashboard.api.login import log_in, who_am_i
 from gantrymq.dashboard.api.table import ENDPOINTS
-from gantrymq.dashboard.assets import asset_response, load_assets
+from gantrymq.dashboard.assets import FIRST, asset_response, load_assets
 from gantrymq.dashboard.gate import Gate, Refused, error_response
 from gantrymq.dashboard.security import Security
 
@@ -31,7 +31,7 @@ def make_app(parts: Parts, endpoints: Iterable[Endpoint] = ENDPOINTS) -> ASGIApp
     assets = load_assets()
 
     async def page(request: Request) -> Response:
-        name = request.url.path.removeprefix("/") or "index.html"
+        name = request.url.path.removeprefix("/") or FIRST
         asset = assets.get(name)
         if asset is None:
             return error_response(Refused(404, "path", "there is nothing under this address"))

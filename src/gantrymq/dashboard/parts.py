@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from gantrymq.admin.groups import GroupTable
     from gantrymq.clock import Clock
     from gantrymq.dashboard.settings import DashboardSettings
 
@@ -49,6 +50,7 @@ class Parts:
         self.sampler = Sampler(self.session)
         self.jobs = Jobs(self.session, settings.data / "redrive")
         self.undo = UndoFiles(settings.data / "undo")
+        self.group_tables: dict[str, GroupTable] = {}
         self._opened = AsyncExitStack()
 
     async def __aenter__(self) -> Self:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +11,7 @@ from gantrymq.broker.settings import broker_rows
 from gantrymq.dashboard.accounts import Role, make_account
 from gantrymq.dashboard.api.configuration import CHANGEABLE, shown_value
 from gantrymq.dashboard.api.table import ENDPOINTS
+from gantrymq.dashboard.assets import FOR_GOOD
 from gantrymq.dashboard.sessions import IDLE_S_MAX
 from gantrymq.dashboard.settings import BODY_BYTES_MAX
 from gantrymq.store.settings import known_settings
@@ -182,7 +184,7 @@ def test_a_name_can_be_allowed_and_others_are_not(make_desk: Callable[..., Desk]
     assert desk.ask("GET", "/", host="other.example").status == 421
 
 
-@pytest.mark.parametrize("path", ["/", "/api/topics", "/nothing", "/api/nothing", "/style.css"])
+@pytest.mark.parametrize("path", ["/", "/api/topics", "/nothing", "/api/nothing", "/api/me"])
 def test_every_answer_has_the_headers(desk: Desk, path: str) -> None:
     headers = desk.ask("GET", path).headers
     policy = headers["content-security-policy"]
@@ -203,9 +205,14 @@ def test_only_the_pages_own_files_are_served(desk: Desk, path: str) -> None:
 
 
 def test_a_file_that_the_browser_has_is_not_sent_again(desk: Desk) -> None:
-    first = desk.ask("GET", "/js/app.js")
-    again = desk.ask("GET", "/js/app.js", if_none_match=first.headers["etag"])
+    first = desk.ask("GET", "/")
+    again = desk.ask("GET", "/", if_none_match=first.headers["etag"])
     assert (first.status, again.status, again.body) == (200, 304, b"")
+    assert first.headers["cache-control"] == "no-cache"
+    (script,) = re.findall(r'<script[^>]* src="([^"]+)"', first.body.decode())
+    kept = desk.ask("GET", script)
+    assert (kept.status, kept.headers["cache-control"]) == (200, FOR_GOOD)
+    assert desk.ask("GET", "/js/app.js").status == 404
 
 
 def test_other_methods_and_bodies_are_refused(desk: Desk) -> None:

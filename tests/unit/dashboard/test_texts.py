@@ -75,6 +75,14 @@ def test_the_page_has_nothing_inline() -> None:
 
 
 def test_all_files_are_served() -> None:
-    found = load_assets()
+    served = load_assets()
+    (mark,) = {name.split("/")[1] for name in served if name.startswith("assets/")}
+    assert len(mark) == 16
+    first = served["index.html"].content.decode()
+    assert re.findall(r"\{\w+\}|<!--", first) == []
+    linked = {name.removeprefix("/") for name in re.findall(r'(?:href|src)="([^"]+)"', first)}
+    assert linked <= set(served)
+    assert {name for name in served if name.endswith(".js")} <= linked
+    found = {name.removeprefix(f"assets/{mark}/") for name in served}
     on_disk = {path.relative_to(STATIC).as_posix() for path in STATIC.rglob("*") if path.is_file()}
     assert set(found) == on_disk

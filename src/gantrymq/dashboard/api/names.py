@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from gantrymq.model.topic import TopicConfig
     from gantrymq.wire.bodies.route import ClusterInfo
 
+TABLES_MAX: Final = 64
+"""Brokers whose table of groups is kept, so that the next look asks only whether it changed."""
 TOPIC_KINDS: Final = ("normal", "retry", "dead letters", "system")
 
 
@@ -85,7 +87,12 @@ async def group_tables(call: Call) -> Gathered[str, dict[str, SubscriptionGroup]
         masters = await call.session.masters()
 
         async def one(name: str) -> dict[str, SubscriptionGroup]:
-            return await groups_of.group_table(call.session, masters[name])
+            address = masters[name]
+            known = call.parts.group_tables.pop(address, None)
+            table = await groups_of.read_groups(call.session, address, known)
+            if len(call.parts.group_tables) < TABLES_MAX:
+                call.parts.group_tables[address] = table
+            return table.groups
 
         return await call.session.gather(masters, one)
 

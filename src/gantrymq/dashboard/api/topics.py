@@ -17,12 +17,14 @@ from gantrymq.limits import QUEUES_MAX
 from gantrymq.model.message import Message
 from gantrymq.model.names import check_topic
 from gantrymq.model.topic import Perm, TopicConfig
+from gantrymq.wire.response_errors import TopicNotExist
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gantrymq.admin.deleting import Plan
     from gantrymq.dashboard.calls import Call
+    from gantrymq.model.route import TopicRoute
 
 BODY_CHARACTERS_MAX: Final = 4 * 1024 * 1024
 MESSAGE_TYPE: Final = "message.type"
@@ -35,32 +37,44 @@ async def list_topics(call: Call) -> object:
     kinds = set(call.words("kinds") or ["normal"])
     if not kinds <= set(TOPIC_KINDS):
         raise InvalidValue(f"kinds are among: {', '.join(TOPIC_KINDS)}")
-    known, tables = await asyncio.gather(known_topics(call), topic_tables(call))
+    known = await known_topics(call)
     names = [
         name
         for name in known.names
         if wanted in name.lower() and kind_of(name, known.reserved) in kinds
     ]
-    told = Rows(len(names), page, problems=list(tables.complaints))
+    told = Rows(len(names), page)
     shown = page.cut(names)
 
-    async def ask(name: str) -> topics_of.TopicStatus:
-        return await topics_of.topic_status(call.session, name)
+    async def ask(name: str) -> tuple[TopicRoute, topics_of.TopicStatus]:
+        return await asyncio.gather(
+            call.session.route(name), topics_of.topic_status(call.session, name)
+        )
 
-    status = await call.session.gather(shown, ask)
+    answers = await call.session.gather(shown, ask)
     for name in shown:
-        configs = [table[name] for table in tables.found.values() if name in table]
-        row = {"name": name, "kind": kind_of(name, known.reserved), **_shape(configs)}
-        if name in status.found:
-            queues = status.found[name].queues
-            row["messages"] = sum(each.max_offset - each.min_offset for each in queues)
-            row["updatedMs"] = max((each.updated_ms for each in queues), default=0)
-            told.problems += status.found[name].answers.complaints
+        row: dict[str, object] = {"name": name, "kind": kind_of(name, known.reserved)}
+        if name in answers.found:
+            route, status = answers.found[name]
+            row |= _places(route)
+            row["messages"] = sum(each.max_offset - each.min_offset for each in status.queues)
+            row["updatedMs"] = max((each.updated_ms for each in status.queues), default=0)
+            told.problems += status.answers.complaints
         else:
-            row["error"] = str(status.problems[name])
-            told.problems.append(f"{name}: {status.problems[name]}")
+            row["error"] = str(answers.problems[name])
+            told.problems.append(f"{name}: {answers.problems[name]}")
         told.rows.append(row)
     return told.data()
+
+
+def _places(route: TopicRoute) -> dict[str, object]:
+    """Return what a route says of a topic's queues, over all brokers."""
+    return {
+        "brokers": len(route.queues),
+        "readQueues": sum(each.read_queues for each in route.queues),
+        "writeQueues": sum(each.write_queues for each in route.queues),
+        "perm": "/".join(sorted({Perm(each.perm).text for each in route.queues})),
+    }
 
 
 def _shape(configs: list[TopicConfig]) -> dict[str, object]:
@@ -130,14 +144,17 @@ async def readers(call: Call) -> object:
     told = await topics_of.consumers_of(call.session, name)
     listed = sorted({group for found in told.found.values() for group in found})
 
-    async def ask(group: str) -> groups_of.GroupProgress:
-        return await groups_of.progress(call.session, group, name)
+    async def ask(group: str) -> int | None:
+        try:
+            return (await groups_of.progress(call.session, group, name)).behind
+        except TopicNotExist:
+            return None  # nobody was ever in it
 
     answers = await call.session.gather(listed, ask)
     rows = [
         {
             "group": group,
-            "behind": answers.found[group].behind if group in answers.found else None,
+            "behind": answers.found.get(group),
             "error": str(answers.problems[group]) if group in answers.problems else "",
         }
         for group in listed

@@ -40,6 +40,11 @@ export function replace(element, ...children) {
   return element;
 }
 
+export function icon(size) {
+  const src = new URL("../icon.svg", import.meta.url).pathname;
+  return h("img", { src, alt: "", width: size, height: size });
+}
+
 let count = 0;
 export function freshId(what) {
   count += 1;

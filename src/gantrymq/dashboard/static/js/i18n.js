@@ -6,7 +6,7 @@ let chosen = "en";
 export const LANGUAGES = [["en", "English"], ["zh", "中文"]];
 
 export async function loadTexts() {
-  const response = await fetch("/texts.json");
+  const response = await fetch(new URL("../texts.json", import.meta.url));
   if (!response.ok) throw new Error(`texts: ${response.status}`);
   table = await response.json();
   const kept = window.localStorage.getItem("language");

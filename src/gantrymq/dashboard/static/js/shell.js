@@ -1,7 +1,7 @@
 // What surrounds every page: header, navigation, theme and language.
 
 import { post } from "./api.js";
-import { freshId, h, replace } from "./dom.js";
+import { freshId, h, icon, replace } from "./dom.js";
 import { LANGUAGES, language, setLanguage, t } from "./i18n.js";
 import { link, show, where } from "./router.js";
 import { me } from "./me.js";
@@ -96,7 +96,7 @@ export function makeShell(root, rebuild) {
     } }, t("shell.skip")),
     h("header", { class: "top" },
       toggle, h("a", { class: "brand", href: link("/") },
-        h("img", { src: "/icon.svg", alt: "", width: "26", height: "26" }), "gantrymq"),
+        icon(26), "gantrymq"),
       me.readOnly && h("span", { class: "badge warn" }, t("shell.readOnly")),
       h("span", { class: "space" }), themeChoice(), languageChoice(rebuild), account()),
     h("div", { class: "columns" }, nav, view));

@@ -22,7 +22,7 @@ export function table(columns, rows, caption) {
 
 export function pairs(entries) {
   return h("dl", { class: "pairs" }, entries.filter(Boolean).map(([name, value]) => (
-    h("div", {}, h("dt", {}, name), h("dd", {}, value ?? "–")))));
+    h("div", {}, h("dt", {}, name), h("dd", {}, value === "" ? "–" : value ?? "–")))));
 }
 
 // A list with a filter and pages. `ask(params)` returns { rows, total, page, rowsMax, problems }.

@@ -64,7 +64,7 @@ function members(told, name) {
       { title: t("producers.client"), show: (row) => row.client, head: true },
       { title: t("brokers.address"), show: (row) => row.address },
       { title: t("producers.language"), show: (row) => row.language },
-      { title: t("topics.queues"), numeric: true, show: (row) => number(row.queues) },
+      { title: t("groups.queues"), numeric: true, show: (row) => number(row.queues) },
       { title: t("groups.takes"), show: (row) => row.takes.map((each) => h("div", {}, each)) },
       { title: t("table.actions"), show: (row) => [
         button(t("groups.running"), () => running(name, row.client, false), "small"), " ",

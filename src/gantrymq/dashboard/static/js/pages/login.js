@@ -1,5 +1,5 @@
 import { post } from "../api.js";
-import { freshId, h, replace } from "../dom.js";
+import { freshId, h, icon, replace } from "../dom.js";
 import { t } from "../i18n.js";
 import { loadMe } from "../me.js";
 import { languageChoice, themeChoice } from "../shell.js";
@@ -38,7 +38,7 @@ export function loginPage(root, done) {
   told, enter, h("p", { class: "about" }, t("login.hint")));
   document.title = `${t("login.title")} · gantrymq`;
   replace(root, h("main", { class: "login card" },
-    h("img", { src: "/icon.svg", alt: "", width: "44", height: "44" }),
+    icon(44),
     h("h1", {}, t("login.title")), form,
     h("p", { class: "choices" }, themeChoice(), languageChoice(() => loginPage(root, done)))));
   user.focus();

@@ -84,7 +84,7 @@ export function undoDialog(group, done) {
     return table([
       { title: t("undo.when"), show: (row) => time(row.timeMs), head: true },
       { title: t("topics.topic"), show: (row) => row.topic },
-      { title: t("topics.queues"), numeric: true, show: (row) => number(row.queues) },
+      { title: t("groups.queues"), numeric: true, show: (row) => number(row.queues) },
       { title: t("table.actions"), show: (row) => button(t("undo.preview"), () => preview(row),
         "small") },
     ], told.rows, t("undo.title", { name: group }));

@@ -32,8 +32,7 @@ export function topicsPage(view, params, signal) {
     columns: [
       { title: t("topics.topic"), head: true,
         show: (row) => h("a", { href: link("/topic", { name: row.name }) }, row.name) },
-      { title: t("topics.kind"), show: (row) => [kindName(row.kind),
-        row.type && [" ", badge("", row.type)]] },
+      { title: t("topics.kind"), show: (row) => kindName(row.kind) },
       { title: t("topics.brokers"), numeric: true, show: (row) => number(row.brokers) },
       { title: t("topics.queues"), numeric: true,
         show: (row) => `${number(row.readQueues)} / ${number(row.writeQueues)}` },
