@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 TOPICS_MAX: Final = 65_536
 """Topics whose transactions are counted one by one."""
 
+TOPICS_A_SAMPLE: Final = 1000
+"""For so many topics in a sample one more sample goes without collecting."""
+SAMPLES_OFF_MAX: Final = 9
+
 
 class Counting:
     """Tells both statistics what happens."""
@@ -34,6 +38,7 @@ class Counting:
         self.store = store
         self._take_counts = take_counts
         self._pulls: dict[tuple[str, str, int], list[int]] = {}
+        self._samples_off = 0
         self.mismatches = 0
         """Times that members of a group were found to subscribe differently."""
         self.old_requests = 0
@@ -67,8 +72,8 @@ class Counting:
         count[2] += messages
         count[3] += size
 
-    def collect(self) -> None:
-        """Take in what the lane counted and what was pulled since the last time."""
+    def collect(self) -> int:
+        """Take in what the lane counted and what was pulled; return how many topics that were."""
         counts = self._take_counts()
         self.broker.put_topics(counts)
         self.store.put_topics(counts)
@@ -77,9 +82,15 @@ class Counting:
             if messages:
                 self.broker.got(group, topic, queue_id, messages, size)
             self.store.got_many(hits, misses, messages)
+        return len(counts)
 
     def sample(self) -> None:
-        """Collect the counts, and move the windows on."""
-        self.collect()
+        """Collect the counts, and move the windows on.
+
+        Counts of many topics are collected now and then: who asks for them collects first.
+        """
+        self._samples_off -= 1
+        if self._samples_off < 0:
+            self._samples_off = min(self.collect() // TOPICS_A_SAMPLE, SAMPLES_OFF_MAX)
         self.broker.sample()
         self.store.sample()

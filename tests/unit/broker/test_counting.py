@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gantrymq.store.broker_statistics import Stat
 from support.broker_rig import BrokerRig, pull
 
 
@@ -81,3 +82,20 @@ def test_deliveries_of_delayed_messages_are_counted_if_asked_for(
     assert by_queue is not None
     assert by_queue.stats_minute.sum == 1
     assert (None if found is None else found.stats_minute.sum) == wanted
+
+
+def test_many_topics_are_collected_now_and_then_and_whenever_asked_for() -> None:
+    counting = BrokerRig().broker.counting
+    lane = [(b"T-%d" % number, 1, 100) for number in range(3000)]
+    taken: list[int] = []
+
+    def take() -> list[tuple[bytes, int, int]]:
+        taken.append(len(lane))
+        return lane
+
+    counting._take_counts = take
+    for _ in range(8):
+        counting.sample()
+    assert len(taken) == 2, "three of four samples do without three thousand topics"
+    assert counting.collect() == 3000
+    assert counting.broker.total(Stat.TOPIC_PUT_NUMS, "T-0") == 3
