@@ -73,7 +73,7 @@ class Counting:
         count[3] += size
 
     def collect(self) -> int:
-        """Take in what the lane counted and what was pulled; return how many topics that were."""
+        """Take in what the lane counted and what was pulled; return how many counts that were."""
         counts = self._take_counts()
         self.broker.put_topics(counts)
         self.store.put_topics(counts)
@@ -82,7 +82,7 @@ class Counting:
             if messages:
                 self.broker.got(group, topic, queue_id, messages, size)
             self.store.got_many(hits, misses, messages)
-        return len(counts)
+        return len(counts) + len(pulls)
 
     def sample(self) -> None:
         """Collect the counts, and move the windows on.

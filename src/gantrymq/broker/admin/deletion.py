@@ -35,6 +35,7 @@ def delete_topic(parts: AdminParts, topic: str) -> None:
         tables.modes.remove_topic(name)
         tables.filters.remove_topic(name)
         parts.timed.forget_topic(name)
+        parts.counting.collect()  # what was counted of it and not taken in would bring it back
         parts.counting.broker.forget_topic(name)
         parts.counting.store.forget_topic(name)
         parts.held.release_topic(name)
@@ -55,5 +56,6 @@ def delete_group(parts: AdminParts, group: str, *, with_offsets: bool) -> None:
     tables.modes.remove_group(group)
     tables.filters.remove_group(group)
     parts.timed.forget_group(group)
+    parts.counting.collect()
     parts.counting.broker.forget_group(group)
     parts.selections.forget()

@@ -39,7 +39,8 @@ logger = logging.getLogger(__name__)
 TAKEN_UP_AT_ONCE: Final = 16
 """Queues whose offsets are asked for at the same time."""
 LAST_COMMIT_TRIES: Final = 3
-"""Requests for one offset before a queue is given back without it."""
+"""Requests for one offset before a locked queue is given back without it."""
+LAST_COMMIT_PAUSE_S: Final = 0.2
 
 
 class Delivery(Protocol):
@@ -217,10 +218,16 @@ class Member:
             self._leaving_queues.pop(mine.queue, None)
 
     async def _save_last(self, mine: ProcessQueue) -> None:
-        """Commit how far a queue was read, for its next owner; a broker may be slow for once."""
-        for _ in range(LAST_COMMIT_TRIES):
+        """Commit how far a queue was read, for its next owner.
+
+        A broker may be slow for once, so it is tried again while the lock keeps others out. Without
+        one the next owner may have begun, and a late commit would take it back.
+        """
+        for left in range(0 if self.locks is None else LAST_COMMIT_TRIES - 1, -1, -1):
             if await self.offsets.save_one(mine):
                 return
+            if left:
+                await asyncio.sleep(LAST_COMMIT_PAUSE_S)
         logger.warning(
             "%s is given back, and %d could not be committed: the next member begins before it",
             mine.queue, mine.commit_offset,
@@ -241,7 +248,8 @@ class Member:
         subscribed = self.subscriptions.find(queue.topic)
         await reader.stop()
         await self.delivery.release(old)
-        old.drop()
+        async with old.committing:  # an older offset on its way would be stored behind the new one
+            old.drop()
         if self.readers.get(queue) is not reader or subscribed is None or self._is_closed:
             return
         mine = self.read(subscribed, queue, offset, old.locked_at)
@@ -270,6 +278,8 @@ class Member:
         if self.popping is not None:
             self.popping.stop()
         await self.delivery.close(timeout_s)
+        if self._leaving:
+            await asyncio.wait(self._leaving.values(), timeout=timeout_s)
         if self.popping is not None:
             await self.popping.flush()
         mine = self.queues

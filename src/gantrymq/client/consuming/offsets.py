@@ -76,13 +76,13 @@ class RemoteOffsets:
 
     async def save_one(self, queue: ProcessQueue) -> bool:
         """Commit one queue's offset."""
-        return await self._commit(queue)
+        return await self._commit(queue, is_last=True)
 
-    async def _commit(self, queue: ProcessQueue) -> bool:
+    async def _commit(self, queue: ProcessQueue, *, is_last: bool = False) -> bool:
         async with queue.committing:
             offset = queue.uncommitted
-            if offset is None:
-                return True
+            if offset is None or (queue.dropped and not is_last):
+                return True  # it may have been dropped while this waited for its turn
             try:
                 await self._calls.commit(queue.queue, offset)
             except ResponseError as error:

@@ -183,6 +183,24 @@ def test_a_newer_offset_waits_for_an_older_one_on_its_way() -> None:
     assert fake.offsets == {QUEUES[0]: 9}
 
 
+def test_a_commit_that_waited_while_the_queue_was_given_up_is_not_made() -> None:
+    fake = FakeCalls()
+    mine = read(QUEUES[0], 5)
+
+    async def main() -> None:
+        store = RemoteOffsets(calls_of(fake))
+        async with mine.committing:
+            by_the_clock = asyncio.create_task(store.save([mine]))
+            await asyncio.sleep(0)
+            mine.drop()
+        assert await by_the_clock
+        assert fake.asked == []
+        assert await store.save_one(mine), "who gives it up may still say how far it is"
+
+    asyncio.run(main())
+    assert fake.offsets == {QUEUES[0]: 5}
+
+
 @pytest.mark.parametrize(
     ("start", "queue", "expected", "asked"),
     [
