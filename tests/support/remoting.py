@@ -141,7 +141,8 @@ class RemotingClient:
     def pull_all(self, topic: str, queue_id: int, group: str = READER_GROUP) -> list[bytes]:
         """Return every message of a queue."""
         found: list[bytes] = []
-        offset = self.min_offset(topic, queue_id)
+        # -1: the queue is about to be made, by what was sent just now.
+        offset = max(self.min_offset(topic, queue_id), 0)
         while offset < self.max_offset(topic, queue_id):
             pulled = self.pull(topic, queue_id, offset, group)
             if pulled.next_offset <= offset:
