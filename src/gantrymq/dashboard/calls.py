@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from gantrymq.dashboard.settings import CHANGE_BYTES_MAX
 from gantrymq.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -176,6 +177,8 @@ class Endpoint:
     """What the audit log calls it; every change has one, nothing else has."""
     is_own: bool = False
     """Whether it changes nothing but the caller's own login, which read-only mode leaves alone."""
+    bytes_max: int = CHANGE_BYTES_MAX
+    """Of a request to it."""
 
     @property
     def is_change(self) -> bool:

@@ -18,23 +18,14 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from starlette.responses import Response
 
-from gantrymq.admin.deleting import InUse
-from gantrymq.admin.offsets import NotMoved
-from gantrymq.admin.protected import Untouchable
-from gantrymq.admin.session import NoSuchTarget
 from gantrymq.dashboard import audit
 from gantrymq.dashboard.accounts import Role
+from gantrymq.dashboard.bodies import read_body
 from gantrymq.dashboard.calls import Call, Download
+from gantrymq.dashboard.refusing import Refused, error_response
 from gantrymq.dashboard.sessions import is_same
-from gantrymq.dashboard.settings import BODY_BYTES_MAX, CALL_S_MAX, CALLS_MAX
-from gantrymq.errors import GantryError, InvalidValue
-from gantrymq.wire.response_errors import (
-    ConsumerNotOnline,
-    NoMessage,
-    QueryNotFound,
-    SubscriptionGroupNotExist,
-    TopicNotExist,
-)
+from gantrymq.dashboard.settings import CALL_S_MAX, CALLS_MAX
+from gantrymq.errors import GantryError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,24 +37,8 @@ if TYPE_CHECKING:
 
 COOKIE: Final = "gantrymq_session"
 CSRF_HEADER: Final = "x-csrf-token"
-STATUSES: Final[tuple[tuple[type[GantryError], int], ...]] = (
-    (Untouchable, 409), (InUse, 409), (NotMoved, 409), (ConsumerNotOnline, 409),
-    (TopicNotExist, 404), (NoMessage, 404), (QueryNotFound, 404),
-    (SubscriptionGroupNotExist, 404), (NoSuchTarget, 404), (InvalidValue, 400),
-)  # fmt: skip
-ELSEWHERE: Final = 502
-"""Whatever else is wrong is wrong with the cluster, and not with the question."""
 
 logger = logging.getLogger(__name__)
-
-
-class Refused(GantryError):
-    """The dashboard itself says no."""
-
-    def __init__(self, status: int, kind: str, text: str) -> None:
-        super().__init__(text)
-        self.status = status
-        self.kind = kind
 
 
 class Gate:
@@ -99,7 +74,7 @@ class Gate:
         user, role = self._who(request, endpoint)
         body: Mapping[str, object] = {}
         if endpoint.is_change:
-            body = await read_body(request)
+            body = await read_body(request, endpoint.bytes_max)
         token = request.cookies.get(COOKIE, "")
         call = Call(self._parts, request.query_params, body, user, role, peer_of(request), token)
         if endpoint.is_change:
@@ -169,28 +144,6 @@ def target_of(call: Call) -> str:
     return ""
 
 
-async def read_body(request: Request) -> dict[str, object]:
-    """Return the JSON object of a request.
-
-    Raises:
-        Refused: it is too large.
-        InvalidValue: it is none.
-    """
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
-        raise Refused(415, "contentType", "a change is sent as application/json")
-    parts, size = [], 0
-    async for chunk in request.stream():
-        size += len(chunk)
-        if size > BODY_BYTES_MAX:
-            raise Refused(413, "size", f"a request has at most {BODY_BYTES_MAX} bytes")
-        parts.append(chunk)
-    try:
-        return msgspec.json.decode(b"".join(parts) or b"{}", type=dict[str, object])
-    except msgspec.MsgspecError as error:
-        raise InvalidValue(f"the request is no JSON object: {error}") from None
-
-
 def check_origin(request: Request) -> None:
     """Refuse a change that another site's page sends.
 
@@ -219,15 +172,3 @@ def response_of(told: object) -> Response:
             headers={"content-disposition": f'attachment; filename="{name}"'},
         )
     return Response(msgspec.json.encode(told), media_type="application/json")
-
-
-def error_response(error: GantryError) -> Response:
-    """Return an error as JSON with its status."""
-    if isinstance(error, Refused):
-        status, kind = error.status, error.kind
-    else:
-        known = (code for cls, code in STATUSES if isinstance(error, cls))
-        status, kind = next(known, ELSEWHERE), type(error).__name__
-    text = "; ".join([*str(error).splitlines(), *getattr(error, "__notes__", [])]) or kind
-    told = {"error": {"kind": kind, "text": text}}
-    return Response(msgspec.json.encode(told), status_code=status, media_type="application/json")

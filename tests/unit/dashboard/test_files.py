@@ -104,7 +104,7 @@ def test_moves_can_be_found_again_and_are_bounded(
         ("/api/topic", {"topic": "T", "type": "<b>"}, "is no type"),
         ("/api/topic", {"topic": ["T"]}, "topic is no text"),
         ("/api/topic", {"topic": "x" * 5000}, "at most 4096"),
-        ("/api/topic/send", {"topic": "T", "properties": [1]}, "no table of texts"),
+        ("/api/topic/send", {"topic": "T", "properties": ["x"]}, "no table of texts"),
         ("/api/group", {"group": "g", "enabled": "maybe"}, "give true or false"),
         ("/api/group/reset", {"group": "g", "topic": "T"}, "say where to"),
         ("/api/group/reset", {"group": "g", "topic": "T", "to": "middle"}, "no end of a queue"),
