@@ -76,7 +76,8 @@ class Gate:
         if endpoint.is_change:
             body = await read_body(request, endpoint.bytes_max)
         token = request.cookies.get(COOKIE, "")
-        call = Call(self._parts, request.query_params, body, user, role, peer_of(request), token)
+        query = {} if endpoint.is_change else request.query_params
+        call = Call(self._parts, query, body, user, role, peer_of(request), token)
         if endpoint.is_change:
             return await self._change(endpoint, call)
         async with asyncio.timeout(CALL_S_MAX):
@@ -119,29 +120,19 @@ class Gate:
         who = call.user, call.role.text, call.address
         entry_id = secrets.token_hex(6)
         log = self._parts.audit
-        log.add(who, endpoint.action, audit.TRIED, target_of(call), entry_id=entry_id)
+        call.target = endpoint.target_of(call)
+        log.add(who, endpoint.action, audit.TRIED, call.target, entry_id=entry_id)
         try:
             async with asyncio.timeout(CALL_S_MAX):
                 told = await endpoint.work(call)
         except BaseException as error:
             why = str(error) or type(error).__name__
-            log.add(who, endpoint.action, audit.FAILED, target_of(call), why, entry_id)
+            log.add(who, endpoint.action, audit.FAILED, call.target, why, entry_id)
             raise
         finally:
             self._parts.cache.forget()
-        log.add(who, endpoint.action, audit.DONE, target_of(call), call.detail, entry_id)
+        log.add(who, endpoint.action, audit.DONE, call.target, call.detail, entry_id)
         return response_of(told)
-
-
-def target_of(call: Call) -> str:
-    """Return what a change is about, for the audit log."""
-    if call.target:
-        return call.target
-    for name in ("topic", "group", "name", "id", "broker"):
-        value = call.body.get(name)
-        if isinstance(value, str):
-            return f"{name} {value}"
-    return ""
 
 
 def check_origin(request: Request) -> None:

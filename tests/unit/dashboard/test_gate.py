@@ -97,6 +97,32 @@ def test_every_change_is_written_down_with_who_and_what_came_of_it(desk: Desk) -
     ]
 
 
+def test_the_audit_log_tells_what_was_acted_on(desk: Desk) -> None:
+    headers = desk.headers_of("admin")
+    forged = {"topic": " T ", "group": "g", "name": "N"}
+    desk.ask("POST", "/api/group?group=other", data=forged, **headers)
+    desk.ask("DELETE", "/api/topic?topic=other", data={"name": "N"}, **headers)
+    desk.ask("DELETE", "/api/topic", data={"topic": 7}, **headers)
+    desk.ask("POST", "/api/topic", data={"topic": "A topic B"}, **headers)
+    desk.ask("POST", "/api/configuration", data={"broker": "b", "name": "n", "id": 1}, **headers)
+    told = [each.target for each in desk.parts.audit.newest_first()]
+    assert told[:-1] == ["broker b name n", "topic 'A topic B'", "topic 7", "", "group g"]
+
+
+def test_a_change_takes_nothing_from_its_address(make_desk: Callable[..., Desk]) -> None:
+    desk = make_desk(stubs=False)
+    headers = desk.headers_of("admin")
+    for path in ("/api/topic?topic=T", "/api/group?group=g"):
+        answer = desk.ask("DELETE", path, data={}, **headers)
+        assert (answer.status, answer.data["error"]["text"][-10:]) == (400, "is missing")
+
+
+def test_every_change_but_ones_own_says_what_it_is_about() -> None:
+    assert {name_of(each) for each in CHANGES if not each.about} == {
+        "POST /api/logout", "POST /api/password",
+    }  # fmt: skip
+
+
 def test_nothing_is_changed_that_cannot_be_written_down(desk: Desk) -> None:
     headers = desk.headers_of("admin")
     log = desk.parts.settings.data / "audit.jsonl"
@@ -248,3 +274,8 @@ def test_secrets_among_settings_are_not_shown() -> None:
     assert shown_value("accessKey", "x") == "••••••"
     assert shown_value("accessKey", "") == ""
     assert shown_value("brokerName", "x") == "x"
+    user = '{"username":"admin","password":"x"}'
+    for name in ("initAuthenticationUser", "innerClientAuthenticationUser"):
+        assert shown_value(name, "x") == "••••••"
+    for value in (user, '{"accessKey":"a","secretKey":"b"}', "SECRET=1"):
+        assert shown_value("anything", value) == "••••••"

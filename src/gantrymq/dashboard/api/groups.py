@@ -262,7 +262,9 @@ async def put_group(call: Call) -> object:
     named = call.words("brokers") or list(masters)
     if not named or not set(named) <= set(masters):
         raise InvalidValue("no master has one of these names at the moment")
-    call.detail = f"retries {group.retry_times_max}, enabled {group.consume_enabled}"
+    call.detail = (
+        f"retries {group.retry_times_max}, enabled {group.consume_enabled} on {', '.join(named)}"
+    )
 
     async def make(name: str) -> bool:
         await groups_of.create_group(call.session, masters[name], group)
@@ -294,6 +296,8 @@ ENDPOINTS: Final = (
     Endpoint("GET", "/api/group/members", Role.VIEWER, show_members),
     Endpoint("GET", "/api/group/running", Role.VIEWER, running),
     Endpoint("GET", "/api/group/deletion", Role.VIEWER, plan_deletion),
-    Endpoint("POST", "/api/group", Role.OPERATOR, put_group, "make or change a group"),
-    Endpoint("DELETE", "/api/group", Role.ADMIN, delete_group, "delete a group"),
-)
+    Endpoint("POST", "/api/group", Role.OPERATOR, put_group, "make or change a group",
+             about=("group",)),
+    Endpoint("DELETE", "/api/group", Role.ADMIN, delete_group, "delete a group",
+             about=("group",)),
+)  # fmt: skip

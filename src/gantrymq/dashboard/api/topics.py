@@ -287,10 +287,12 @@ ENDPOINTS: Final = (
     Endpoint("GET", "/api/topic/readers", Role.VIEWER, readers),
     Endpoint("GET", "/api/producers", Role.VIEWER, producers),
     Endpoint("GET", "/api/topic/deletion", Role.VIEWER, plan_deletion),
-    Endpoint("POST", "/api/topic", Role.OPERATOR, put_topic, "make or change a topic"),
+    Endpoint("POST", "/api/topic", Role.OPERATOR, put_topic, "make or change a topic",
+             about=("topic",)),
     Endpoint(
         "POST", "/api/topic/send", Role.OPERATOR, send, "send a test message",
-        bytes_max=BODY_BYTES_MAX,
+        about=("topic",), bytes_max=BODY_BYTES_MAX,
     ),
-    Endpoint("DELETE", "/api/topic", Role.ADMIN, delete_topic, "delete a topic"),
+    Endpoint("DELETE", "/api/topic", Role.ADMIN, delete_topic, "delete a topic",
+             about=("topic",)),
 )  # fmt: skip
