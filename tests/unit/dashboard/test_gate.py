@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gantrymq.broker.settings import broker_rows
-from gantrymq.dashboard.accounts import Role, make_account
+from gantrymq.dashboard.accounts import Account, Accounts, Role, make_account
 from gantrymq.dashboard.api.configuration import CHANGEABLE, shown_value
 from gantrymq.dashboard.api.table import ENDPOINTS
 from gantrymq.dashboard.assets import FOR_GOOD
@@ -187,6 +187,29 @@ def test_ones_own_password(make_desk: Callable[..., Desk]) -> None:
     assert desk.ask("POST", "/api/password", data=good, **headers).status == 200
     assert desk.ask("GET", "/api/topics", **headers).status == 401
     assert desk.log_in("viewer", "another one").status == 200
+
+
+@pytest.mark.parametrize("is_deleted", [True, False])
+def test_a_password_change_brings_nobody_back(
+    make_desk: Callable[..., Desk], monkeypatch: pytest.MonkeyPatch, *, is_deleted: bool
+) -> None:
+    desk = make_desk(stubs=False)
+    headers = desk.headers_of("admin")
+
+    def make_slowly(name: str, role: Role, password: str) -> Account:
+        accounts = Accounts(desk.parts.settings.data)
+        if is_deleted:
+            accounts.delete(name)
+        else:
+            accounts.put(make_account(name, Role.VIEWER, "long enough"))
+        return make_account(name, role, password)
+
+    monkeypatch.setattr("gantrymq.dashboard.api.login.make_account", make_slowly)
+    data = {"old": "long enough", "new": "another one"}
+    answer = desk.ask("POST", "/api/password", data=data, **headers)
+    assert answer.status == 400
+    found = desk.parts.accounts.get("admin")
+    assert (found is None) if is_deleted else (found is not None and found.role is Role.VIEWER)
 
 
 @pytest.mark.parametrize(

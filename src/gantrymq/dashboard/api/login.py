@@ -120,7 +120,8 @@ async def change_password(call: Call) -> object:
             raise InvalidValue("the old password is another one")
         account = await asyncio.to_thread(make_account, call.user, known.role, new or "")
     throttle.owner_was_right(call.user)
-    call.parts.accounts.put(account)
+    # Hashing took a while in which the account may have been deleted or have got another role.
+    await asyncio.to_thread(call.parts.accounts.change, account, known.mark)
     return {}
 
 
