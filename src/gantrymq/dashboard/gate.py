@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import secrets
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -24,7 +26,8 @@ from gantrymq.dashboard.bodies import read_body
 from gantrymq.dashboard.calls import Call, Download
 from gantrymq.dashboard.refusing import Refused, error_response
 from gantrymq.dashboard.sessions import is_same
-from gantrymq.dashboard.settings import CALL_S_MAX, CALLS_MAX
+from gantrymq.dashboard.settings import CALL_S_MAX, CALLS_MAX, CALLS_OF_ONE_MAX, CHANGES_MAX
+from gantrymq.dashboard.throttle import Throttle
 from gantrymq.errors import GantryError
 
 if TYPE_CHECKING:
@@ -47,6 +50,8 @@ class Gate:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._calls = 0
+        self._calls_of: Counter[str] = Counter()
+        self._changes = Throttle(parts.clock, CHANGES_MAX)
 
     async def answer(self, endpoint: Endpoint, request: Request) -> Response:
         """Return the answer to a request."""
@@ -72,6 +77,18 @@ class Gate:
 
     async def _answer(self, endpoint: Endpoint, request: Request) -> Response:
         user, role = self._who(request, endpoint)
+        if self._parts.settings.login and self._calls_of[user] >= CALLS_OF_ONE_MAX:
+            text = f"{CALLS_OF_ONE_MAX} requests of yours are under way: try again"
+            raise Refused(503, "busy", text)
+        self._calls_of[user] += 1
+        try:
+            return await self._work(endpoint, request, user, role)
+        finally:
+            self._calls_of[user] -= 1
+            if not self._calls_of[user]:
+                del self._calls_of[user]
+
+    async def _work(self, endpoint: Endpoint, request: Request, user: str, role: Role) -> Response:
         body: Mapping[str, object] = {}
         if endpoint.is_change:
             body = await read_body(request, endpoint.bytes_max)
@@ -117,6 +134,10 @@ class Gate:
 
     async def _change(self, endpoint: Endpoint, call: Call) -> Response:
         """Do a change, with entries in the audit log before and after."""
+        wait_s = self._changes.wait_s(call.user)
+        if wait_s > 0:
+            text = f"{CHANGES_MAX} changes a minute are enough: wait {math.ceil(wait_s)} s"
+            raise Refused(429, "throttled", text)
         who = call.user, call.role.text, call.address
         entry_id = secrets.token_hex(6)
         log = self._parts.audit
@@ -127,12 +148,36 @@ class Gate:
                 told = await endpoint.work(call)
         except BaseException as error:
             why = str(error) or type(error).__name__
-            log.add(who, endpoint.action, audit.FAILED, call.target, why, entry_id)
+            self._note(who, endpoint.action, audit.FAILED, call.target, why, entry_id)
             raise
         finally:
             self._parts.cache.forget()
-        log.add(who, endpoint.action, audit.DONE, call.target, call.detail, entry_id)
-        return response_of(told)
+        entry = endpoint.action, audit.DONE, call.target, call.detail, entry_id
+        problem = self._note(who, *entry)
+        return response_of(told if problem is None else with_problem(told, problem))
+
+    def _note(self, who: tuple[str, str, str], *entry: str) -> str | None:
+        """Write down what came of a change; return what is wrong if that cannot be.
+
+        The change is made or has failed by now, and its caller has to hear which of the two.
+        """
+        try:
+            self._parts.audit.add(who, *entry)
+        except audit.NotWritten as error:
+            logger.exception("dashboard: not in the audit log: %s %s", who[0], " ".join(entry))
+            return f"it is done, but the audit log does not say so: {error.reason}"
+        return None
+
+
+def with_problem(told: object, problem: str) -> object:
+    """Return an answer that also names a problem, where it is one that can."""
+    if not isinstance(told, dict):
+        return told
+    known = told.get("problems")
+    problems = [*known, problem] if isinstance(known, list) else [problem]
+    count = told.get("problemCount")
+    more = count if isinstance(count, int) else 0
+    return {**told, "problems": problems, "problemCount": more + 1}
 
 
 def check_origin(request: Request) -> None:
@@ -151,12 +196,17 @@ def peer_of(request: Request) -> str:
     return request.client.host if request.client is not None else "?"
 
 
+def is_plain(character: str) -> bool:
+    """Tell whether a character may stand in a header's file name."""
+    return (character.isascii() and character.isalnum()) or character in "-_."
+
+
 def response_of(told: object) -> Response:
     """Return an answer as JSON, or as a file."""
     if isinstance(told, Response):
         return told
     if isinstance(told, Download):
-        name = "".join(each if each.isalnum() or each in "-_." else "_" for each in told.name)
+        name = "".join(each if is_plain(each) else "_" for each in told.name)
         return Response(
             told.content,
             media_type="application/octet-stream",

@@ -23,6 +23,10 @@ LOGIN_BYTES_MAX: Final = 4 * 1024
 """Of a request with nothing in it but passwords."""
 CALLS_MAX: Final = 64
 """Requests that are worked on at the same time; the next ones are told to come back."""
+CALLS_OF_ONE_MAX: Final = 24
+"""The same for one user; a browser sends six."""
+CHANGES_MAX: Final = 120
+"""Of one user in a minute, so that nobody fills the audit log."""
 CALL_S_MAX: Final = 60.0
 """For one request, whatever it asks of the cluster."""
 CONNECTIONS_MAX: Final = 512
