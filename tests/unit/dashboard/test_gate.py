@@ -18,6 +18,7 @@ from gantrymq.store.settings import known_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from gantrymq.dashboard.calls import Endpoint
     from unit.dashboard.conftest import Desk
@@ -139,6 +140,16 @@ def test_a_login_gives_a_cookie_that_scripts_and_other_sites_do_not_get(desk: De
     assert {"httponly", "samesite=strict", "path=/"} <= parts
     assert "secure" not in parts
     assert "viewer" not in cookie
+
+
+def test_a_cookie_of_an_encrypted_dashboard_is_sent_encrypted_alone(
+    make_desk: Callable[..., Desk], tmp_path: Path
+) -> None:
+    desk = make_desk(stubs=False, certificate=tmp_path / "x.pem", key=tmp_path / "x.pem")
+    given = desk.log_in("viewer")
+    assert "; secure" in given.cookies[0].lower()
+    taken = desk.ask("POST", "/api/logout", data={}, **desk.headers_of("viewer"))
+    assert "; secure" in taken.cookies[0].lower()
 
 
 def test_wrong_names_and_passwords_are_told_the_same(desk: Desk) -> None:

@@ -101,7 +101,10 @@ async def _checked(parts: Parts, name: str, password: str, address: str) -> Acco
 async def log_out(call: Call) -> object:
     """End what this browser's cookie stands for."""
     response = Response(b"{}", media_type="application/json")
-    response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+    response.delete_cookie(
+        COOKIE, path="/", httponly=True, samesite="strict",
+        secure=call.parts.settings.is_encrypted,
+    )  # fmt: skip
     call.parts.sessions.end(call.token)
     return response
 
