@@ -186,13 +186,17 @@ class Endpoint:
     """Of a request to it."""
 
     def target_of(self, call: Call) -> str:
-        """Return what a call is about, out of the very values that the function acts on.
-
-        Raises:
-            InvalidValue: one of them is no text, or too long.
-        """
-        found = ((name, call.maybe(name)) for name in self.about)
-        return " ".join(f"{name} {plain(value)}" for name, value in found if value is not None)
+        """Return what a call is about, out of the very values that the function acts on."""
+        told = []
+        for name in self.about:
+            try:
+                value = call.maybe(name)
+            except InvalidValue:  # the function will say so; that it was tried is written down
+                told.append(f"{name} ?")
+                continue
+            if value is not None:
+                told.append(f"{name} {plain(value)}")
+        return " ".join(told)
 
     @property
     def is_change(self) -> bool:
