@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import os
 import sys
 from dataclasses import dataclass
@@ -38,6 +39,8 @@ Serve the dashboard of a cluster, gantrymq's or Apache RocketMQ's, to browsers.
 
 At the first start it makes the account admin and shows its password once.
 exit status: 0 stopped cleanly, 1 it could not start, 2 bad usage"""
+
+logger = logging.getLogger(__name__)
 
 
 def _port(text: str) -> int:
@@ -158,7 +161,11 @@ def _set_first_user(chosen: argparse.Namespace, settings: DashboardSettings) -> 
     name = chosen.user or "admin"
     known = accounts.get(name)
     role = known.role if known is not None else Role.ADMIN
-    accounts.put(make_account(name, role, read_password(chosen.password_file)))
+    account = make_account(name, role, read_password(chosen.password_file))
+    if known is None:
+        accounts.put(account)
+    else:
+        accounts.change(account, known.mark)
 
 
 def read_password(path: Path) -> str:
@@ -222,12 +229,17 @@ class Beside:
         if not is_installed():
             self._say(f"no dashboard: {EXTRA}")
             return
-        kind = await asyncio.to_thread(_load_serving)
-        server = self._server = kind(self._settings)
         try:
+            kind = await asyncio.to_thread(_load_serving)
+            server = self._server = kind(self._settings)
             await server.start()
         except (GantryError, OSError) as error:
             self._say(f"no dashboard: {error}; --dashboard-port chooses another port, 0 has none")
+            return
+        except Exception:
+            # Nobody waits for this task, so nobody else would ever tell.
+            logger.exception("the dashboard failed to start")
+            self._say("no dashboard: it failed to start, and the log says why")
             return
         self._say("\n".join(server.lines()))
 

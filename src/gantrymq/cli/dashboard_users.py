@@ -72,7 +72,11 @@ def _set(accounts: Accounts, chosen: argparse.Namespace) -> None:
         if chosen.password_file is None
         else read_password(chosen.password_file)
     )
-    accounts.put(make_account(chosen.name, role, password))
+    account = make_account(chosen.name, role, password)
+    if known is None or chosen.role is not None:
+        accounts.put(account)
+    else:  # the role is the one that was found, which may be another one by now
+        accounts.change(account, known.mark)
     sys.stdout.write(f"{chosen.name} is {role.text}\n")
     if chosen.password_file is None:
         sys.stdout.write(f"  password {password} (shown this once)\n")

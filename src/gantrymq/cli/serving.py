@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import os
 import sys
 from dataclasses import replace
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
     from gantrymq.node.observed import Observed
 
 NAME_SERVERS_VARIABLE = "NAMESRV_ADDR"
+DASHBOARD_STOP_S_MAX = 5.0
+
+logger = logging.getLogger(__name__)
 
 
 def server(chosen: argparse.Namespace) -> int:
@@ -91,9 +96,22 @@ class _Both:
         return await self._node.start()
 
     async def stop(self) -> bool:
-        if self.dashboard is not None:
-            await self.dashboard.stop()
-        return await self._node.stop()
+        try:
+            await self._stop_dashboard()
+        finally:  # what the broker holds has to reach the disk, whatever happens here
+            clean = await self._node.stop()
+        return clean
+
+    async def _stop_dashboard(self) -> None:
+        if self.dashboard is None:
+            return
+        task = asyncio.ensure_future(self.dashboard.stop())
+        done, _ = await asyncio.wait({task}, timeout=DASHBOARD_STOP_S_MAX)
+        if not done:
+            task.cancel()
+            logger.warning("the dashboard did not stop within %.0f s", DASHBOARD_STOP_S_MAX)
+        elif not task.cancelled() and task.exception() is not None:
+            logger.error("the dashboard did not stop in order", exc_info=task.exception())
 
 
 def _with_dashboard(

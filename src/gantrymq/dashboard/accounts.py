@@ -6,11 +6,14 @@ effect at once. Whoever's entry has changed is logged out: a session holds the e
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import hmac
 import os
 import re
 import secrets
+import time
+from contextlib import contextmanager
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +22,7 @@ import msgspec
 from gantrymq.errors import GantryError, InvalidValue
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 FILE: Final = "accounts.json"
@@ -30,6 +34,8 @@ PASSWORD_CHARACTERS_MIN: Final = 8
 PASSWORD_CHARACTERS_MAX: Final = 256
 ACCOUNTS_MAX: Final = 1_000
 FILE_BYTES_MAX: Final = 1024 * 1024
+LOCK_TRIES_MAX: Final = 250
+LOCK_WAIT_S: Final = 0.02
 _NAME: Final = re.compile(r"[A-Za-z0-9._@-]{1,64}")
 
 
@@ -120,8 +126,8 @@ class Accounts:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE
-        self._stamp: tuple[int, int, int] | None = None
-        self._found: dict[str, Account] = {}
+        # One value, since a thread that changes a password reads the file too.
+        self._last: tuple[tuple[int, int, int] | None, dict[str, Account]] = None, {}
 
     def get(self, name: str) -> Account | None:
         """Return an account, or None."""
@@ -136,15 +142,16 @@ class Accounts:
         try:
             state = self.path.stat()
         except FileNotFoundError:
-            self._stamp, self._found = None, {}
-            return self._found
+            self._last = None, {}
+            return {}
         except OSError as error:
             raise BadAccounts(f"{self.path}: {error.strerror or error}") from None
         stamp = state.st_mtime_ns, state.st_size, state.st_ino
-        if stamp != self._stamp:
-            self._found = self._read(state.st_size)
-            self._stamp = stamp
-        return self._found
+        last, found = self._last
+        if stamp != last:
+            found = self._read(state.st_size)
+            self._last = stamp, found
+        return found
 
     def _read(self, size: int) -> dict[str, Account]:
         if size > FILE_BYTES_MAX:
@@ -163,10 +170,23 @@ class Accounts:
         Raises:
             InvalidValue: there are too many.
         """
-        told = {**self.all(), account.name: account}
-        if len(told) > ACCOUNTS_MAX:
-            raise InvalidValue(f"there are {ACCOUNTS_MAX} accounts already: delete one first")
-        self._write(told)
+        with self._locked() as listed:
+            told = {**listed, account.name: account}
+            if len(told) > ACCOUNTS_MAX:
+                raise InvalidValue(f"there are {ACCOUNTS_MAX} accounts already: delete one first")
+            self._write(told)
+
+    def change(self, account: Account, mark: str) -> None:
+        """Change an account that still is what it was when the change was begun.
+
+        Raises:
+            InvalidValue: somebody else has deleted or changed it meanwhile.
+        """
+        with self._locked() as listed:
+            known = listed.get(account.name)
+            if known is None or known.mark != mark:
+                raise InvalidValue(f"the account {account.name!r} was changed meanwhile")
+            self._write({**listed, account.name: account})
 
     def delete(self, name: str) -> None:
         """Delete an account.
@@ -174,10 +194,42 @@ class Accounts:
         Raises:
             InvalidValue: there is none of that name.
         """
-        told = dict(self.all())
-        if told.pop(name, None) is None:
-            raise InvalidValue(f"there is no account {name!r}")
-        self._write(told)
+        with self._locked() as listed:
+            if listed.pop(name, None) is None:
+                raise InvalidValue(f"there is no account {name!r}")
+            self._write(listed)
+
+    @contextmanager
+    def _locked(self) -> Iterator[dict[str, Account]]:
+        """Give what the file has, while no other process and no other thread changes it.
+
+        The lock is on the folder: the file itself is another one after each change.
+
+        Raises:
+            BadAccounts: somebody holds the lock for long, or the file cannot be read.
+        """
+        make_folder(self.path.parent)
+        handle = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            self._lock(handle)
+            try:
+                size = self.path.stat().st_size
+            except FileNotFoundError:
+                yield {}
+            else:
+                yield self._read(size)
+        finally:
+            os.close(handle)
+
+    def _lock(self, handle: int) -> None:
+        for _ in range(LOCK_TRIES_MAX):
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                time.sleep(LOCK_WAIT_S)
+            else:
+                return
+        raise BadAccounts(f"{self.path} is being changed by another process: try again")
 
     def _write(self, accounts: dict[str, Account]) -> None:
         """Write the file, whole or not at all."""

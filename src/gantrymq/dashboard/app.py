@@ -11,7 +11,8 @@ from starlette.routing import Route
 from gantrymq.dashboard.api.login import log_in, who_am_i
 from gantrymq.dashboard.api.table import ENDPOINTS
 from gantrymq.dashboard.assets import FIRST, asset_response, load_assets
-from gantrymq.dashboard.gate import Gate, Refused, error_response
+from gantrymq.dashboard.gate import Gate
+from gantrymq.dashboard.refusing import Refused, error_response
 from gantrymq.dashboard.security import Security
 
 if TYPE_CHECKING:

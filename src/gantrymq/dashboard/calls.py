@@ -7,9 +7,11 @@ error looks like is decided in `gate`, for all of them alike.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from gantrymq.dashboard.settings import CHANGE_BYTES_MAX
 from gantrymq.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 PAGE_ROWS: Final = 50
 PAGE_ROWS_MAX: Final = 200
 TEXT_CHARACTERS_MAX: Final = 4_096
+_PLAIN: Final = re.compile(r"[A-Za-z0-9._%|@:/-]+")
 PROBLEMS_MAX: Final = 20
 """Problems that one answer names; beyond, they are counted."""
 
@@ -32,6 +35,7 @@ class Call:
 
     parts: Parts
     query: Mapping[str, str]
+    """What stands in the address; a change has none, so that there is one place for its values."""
     body: Mapping[str, object]
     user: str
     role: Role
@@ -176,6 +180,23 @@ class Endpoint:
     """What the audit log calls it; every change has one, nothing else has."""
     is_own: bool = False
     """Whether it changes nothing but the caller's own login, which read-only mode leaves alone."""
+    about: tuple[str, ...] = ()
+    """The names of what it acts on, in the order in which the audit log tells them."""
+    bytes_max: int = CHANGE_BYTES_MAX
+    """Of a request to it."""
+
+    def target_of(self, call: Call) -> str:
+        """Return what a call is about, out of the very values that the function acts on."""
+        told = []
+        for name in self.about:
+            try:
+                value = call.maybe(name)
+            except InvalidValue:  # the function will say so; that it was tried is written down
+                told.append(f"{name} ?")
+                continue
+            if value is not None:
+                told.append(f"{name} {plain(value)}")
+        return " ".join(told)
 
     @property
     def is_change(self) -> bool:
@@ -222,6 +243,11 @@ class Rows:
             "rows": self.rows,
             **problem_data(self.problems),
         }
+
+
+def plain(name: str) -> str:
+    """Return a name as the audit log has it: one that could be read as two is quoted."""
+    return name if _PLAIN.fullmatch(name) is not None else ascii(name)
 
 
 def problem_data(problems: list[str]) -> dict[str, object]:

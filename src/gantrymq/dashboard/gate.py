@@ -12,29 +12,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import secrets
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 from starlette.responses import Response
 
-from gantrymq.admin.deleting import InUse
-from gantrymq.admin.offsets import NotMoved
-from gantrymq.admin.protected import Untouchable
-from gantrymq.admin.session import NoSuchTarget
 from gantrymq.dashboard import audit
 from gantrymq.dashboard.accounts import Role
+from gantrymq.dashboard.bodies import read_body
 from gantrymq.dashboard.calls import Call, Download
+from gantrymq.dashboard.refusing import Refused, error_response
 from gantrymq.dashboard.sessions import is_same
-from gantrymq.dashboard.settings import BODY_BYTES_MAX, CALL_S_MAX, CALLS_MAX
-from gantrymq.errors import GantryError, InvalidValue
-from gantrymq.wire.response_errors import (
-    ConsumerNotOnline,
-    NoMessage,
-    QueryNotFound,
-    SubscriptionGroupNotExist,
-    TopicNotExist,
-)
+from gantrymq.dashboard.settings import CALL_S_MAX, CALLS_MAX, CALLS_OF_ONE_MAX, CHANGES_MAX
+from gantrymq.dashboard.throttle import Throttle
+from gantrymq.errors import GantryError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,24 +40,8 @@ if TYPE_CHECKING:
 
 COOKIE: Final = "gantrymq_session"
 CSRF_HEADER: Final = "x-csrf-token"
-STATUSES: Final[tuple[tuple[type[GantryError], int], ...]] = (
-    (Untouchable, 409), (InUse, 409), (NotMoved, 409), (ConsumerNotOnline, 409),
-    (TopicNotExist, 404), (NoMessage, 404), (QueryNotFound, 404),
-    (SubscriptionGroupNotExist, 404), (NoSuchTarget, 404), (InvalidValue, 400),
-)  # fmt: skip
-ELSEWHERE: Final = 502
-"""Whatever else is wrong is wrong with the cluster, and not with the question."""
 
 logger = logging.getLogger(__name__)
-
-
-class Refused(GantryError):
-    """The dashboard itself says no."""
-
-    def __init__(self, status: int, kind: str, text: str) -> None:
-        super().__init__(text)
-        self.status = status
-        self.kind = kind
 
 
 class Gate:
@@ -72,6 +50,8 @@ class Gate:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._calls = 0
+        self._calls_of: Counter[str] = Counter()
+        self._changes = Throttle(parts.clock, CHANGES_MAX)
 
     async def answer(self, endpoint: Endpoint, request: Request) -> Response:
         """Return the answer to a request."""
@@ -97,11 +77,24 @@ class Gate:
 
     async def _answer(self, endpoint: Endpoint, request: Request) -> Response:
         user, role = self._who(request, endpoint)
+        if self._parts.settings.login and self._calls_of[user] >= CALLS_OF_ONE_MAX:
+            text = f"{CALLS_OF_ONE_MAX} requests of yours are under way: try again"
+            raise Refused(503, "busy", text)
+        self._calls_of[user] += 1
+        try:
+            return await self._work(endpoint, request, user, role)
+        finally:
+            self._calls_of[user] -= 1
+            if not self._calls_of[user]:
+                del self._calls_of[user]
+
+    async def _work(self, endpoint: Endpoint, request: Request, user: str, role: Role) -> Response:
         body: Mapping[str, object] = {}
         if endpoint.is_change:
-            body = await read_body(request)
+            body = await read_body(request, endpoint.bytes_max)
         token = request.cookies.get(COOKIE, "")
-        call = Call(self._parts, request.query_params, body, user, role, peer_of(request), token)
+        query = {} if endpoint.is_change else request.query_params
+        call = Call(self._parts, query, body, user, role, peer_of(request), token)
         if endpoint.is_change:
             return await self._change(endpoint, call)
         async with asyncio.timeout(CALL_S_MAX):
@@ -141,54 +134,50 @@ class Gate:
 
     async def _change(self, endpoint: Endpoint, call: Call) -> Response:
         """Do a change, with entries in the audit log before and after."""
+        wait_s = self._changes.wait_s(call.user)
+        if wait_s > 0:
+            text = f"{CHANGES_MAX} changes a minute are enough: wait {math.ceil(wait_s)} s"
+            raise Refused(429, "throttled", text)
         who = call.user, call.role.text, call.address
         entry_id = secrets.token_hex(6)
         log = self._parts.audit
-        log.add(who, endpoint.action, audit.TRIED, target_of(call), entry_id=entry_id)
+        call.target = endpoint.target_of(call)
+        log.add(who, endpoint.action, audit.TRIED, call.target, entry_id=entry_id)
         try:
             async with asyncio.timeout(CALL_S_MAX):
                 told = await endpoint.work(call)
         except BaseException as error:
             why = str(error) or type(error).__name__
-            log.add(who, endpoint.action, audit.FAILED, target_of(call), why, entry_id)
+            self._note(who, endpoint.action, audit.FAILED, call.target, why, entry_id)
             raise
         finally:
             self._parts.cache.forget()
-        log.add(who, endpoint.action, audit.DONE, target_of(call), call.detail, entry_id)
-        return response_of(told)
+        entry = endpoint.action, audit.DONE, call.target, call.detail, entry_id
+        problem = self._note(who, *entry)
+        return response_of(told if problem is None else with_problem(told, problem))
+
+    def _note(self, who: tuple[str, str, str], *entry: str) -> str | None:
+        """Write down what came of a change; return what is wrong if that cannot be.
+
+        The change is made or has failed by now, and its caller has to hear which of the two.
+        """
+        try:
+            self._parts.audit.add(who, *entry)
+        except audit.NotWritten as error:
+            logger.exception("dashboard: not in the audit log: %s %s", who[0], " ".join(entry))
+            return f"it is done, but the audit log does not say so: {error.reason}"
+        return None
 
 
-def target_of(call: Call) -> str:
-    """Return what a change is about, for the audit log."""
-    if call.target:
-        return call.target
-    for name in ("topic", "group", "name", "id", "broker"):
-        value = call.body.get(name)
-        if isinstance(value, str):
-            return f"{name} {value}"
-    return ""
-
-
-async def read_body(request: Request) -> dict[str, object]:
-    """Return the JSON object of a request.
-
-    Raises:
-        Refused: it is too large.
-        InvalidValue: it is none.
-    """
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
-        raise Refused(415, "contentType", "a change is sent as application/json")
-    parts, size = [], 0
-    async for chunk in request.stream():
-        size += len(chunk)
-        if size > BODY_BYTES_MAX:
-            raise Refused(413, "size", f"a request has at most {BODY_BYTES_MAX} bytes")
-        parts.append(chunk)
-    try:
-        return msgspec.json.decode(b"".join(parts) or b"{}", type=dict[str, object])
-    except msgspec.MsgspecError as error:
-        raise InvalidValue(f"the request is no JSON object: {error}") from None
+def with_problem(told: object, problem: str) -> object:
+    """Return an answer that also names a problem, where it is one that can."""
+    if not isinstance(told, dict):
+        return told
+    known = told.get("problems")
+    problems = [*known, problem] if isinstance(known, list) else [problem]
+    count = told.get("problemCount")
+    more = count if isinstance(count, int) else 0
+    return {**told, "problems": problems, "problemCount": more + 1}
 
 
 def check_origin(request: Request) -> None:
@@ -207,27 +196,20 @@ def peer_of(request: Request) -> str:
     return request.client.host if request.client is not None else "?"
 
 
+def is_plain(character: str) -> bool:
+    """Tell whether a character may stand in a header's file name."""
+    return (character.isascii() and character.isalnum()) or character in "-_."
+
+
 def response_of(told: object) -> Response:
     """Return an answer as JSON, or as a file."""
     if isinstance(told, Response):
         return told
     if isinstance(told, Download):
-        name = "".join(each if each.isalnum() or each in "-_." else "_" for each in told.name)
+        name = "".join(each if is_plain(each) else "_" for each in told.name)
         return Response(
             told.content,
             media_type="application/octet-stream",
             headers={"content-disposition": f'attachment; filename="{name}"'},
         )
     return Response(msgspec.json.encode(told), media_type="application/json")
-
-
-def error_response(error: GantryError) -> Response:
-    """Return an error as JSON with its status."""
-    if isinstance(error, Refused):
-        status, kind = error.status, error.kind
-    else:
-        known = (code for cls, code in STATUSES if isinstance(error, cls))
-        status, kind = next(known, ELSEWHERE), type(error).__name__
-    text = "; ".join([*str(error).splitlines(), *getattr(error, "__notes__", [])]) or kind
-    told = {"error": {"kind": kind, "text": text}}
-    return Response(msgspec.json.encode(told), status_code=status, media_type="application/json")

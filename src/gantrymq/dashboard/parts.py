@@ -14,7 +14,7 @@ from gantrymq.dashboard.cache import Cache
 from gantrymq.dashboard.jobs import Jobs
 from gantrymq.dashboard.sampling import Sampler
 from gantrymq.dashboard.sessions import Sessions
-from gantrymq.dashboard.throttle import Throttle
+from gantrymq.dashboard.throttle import LoginThrottle
 from gantrymq.dashboard.undo import UndoFiles
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Parts:
         )
         self.accounts = Accounts(settings.data)
         self.sessions = Sessions(self.clock)
-        self.throttle = Throttle(self.clock)
+        self.throttle = LoginThrottle(self.clock)
         self.hashing = asyncio.Semaphore(HASHES_AT_ONCE)
         self.audit = AuditLog(settings.data, self.clock)
         self.cache = Cache(self.clock)

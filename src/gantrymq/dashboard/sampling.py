@@ -8,6 +8,7 @@ its reason. While nobody looks, samples are taken rarely.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -25,6 +26,9 @@ LOOKED_AT_S: Final = 60.0
 """So long after the last look, somebody counts as looking."""
 SAMPLES_MAX: Final = 900
 BROKERS_MAX: Final = 256
+FIGURE_MAX: Final = 2.0**63
+
+logger = logging.getLogger(__name__)
 
 
 class Figures(NamedTuple):
@@ -80,15 +84,20 @@ class Sampler:
             try:
                 await self.take()
             except GantryError as error:
-                self._samples.append(
-                    Sample(self._session.clock.now_ms(), {}, {"name servers": str(error)})
-                )
+                self._note("name servers", str(error))
+            except Exception:
+                # One sample that cannot be taken must not be the end of all later ones.
+                logger.exception("dashboard: a sample was not taken")
+                self._note("dashboard", "a sample was not taken; the log says why")
             idle = self._session.clock.monotonic() - self._looked_at_s > LOOKED_AT_S
             self._wake.clear()
             try:
                 await asyncio.wait_for(self._wake.wait(), IDLE_EVERY_S if idle else EVERY_S)
             except TimeoutError:
                 continue
+
+    def _note(self, who: str, problem: str) -> None:
+        self._samples.append(Sample(self._session.clock.now_ms(), {}, {who: problem}))
 
     async def take(self) -> Sample:
         """Take one sample.
@@ -133,8 +142,12 @@ class Sampler:
 
 
 def number(text: str | None) -> float | None:
-    """Return the first number of a broker's figure, or None if it has none."""
+    """Return the first number of a broker's figure, or None if it has none.
+
+    What is not finite, or beyond a counter's 64 bits, is none: nothing can be reckoned with it.
+    """
     try:
-        return float((text or "").split()[0])
+        found = float((text or "").split()[0])
     except (ValueError, IndexError):
         return None
+    return found if abs(found) < FIGURE_MAX else None

@@ -11,6 +11,7 @@ import uvicorn
 
 from gantrymq.dashboard.accounts import Role, generated_password, make_account
 from gantrymq.dashboard.app import make_app
+from gantrymq.dashboard.connections import BoundedProtocol
 from gantrymq.dashboard.parts import Parts
 from gantrymq.dashboard.settings import CONNECTIONS_MAX, KEEP_ALIVE_S
 
@@ -63,7 +64,8 @@ class DashboardServer:
         certificate, key = self.settings.certificate, self.settings.key
         config = uvicorn.Config(
             make_app(self.parts), log_config=None, access_log=False, lifespan="off", ws="none",
-            http="h11", limit_concurrency=CONNECTIONS_MAX, timeout_keep_alive=KEEP_ALIVE_S,
+            http=BoundedProtocol, limit_concurrency=CONNECTIONS_MAX,
+            timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=STOP_S_MAX, server_header=False, proxy_headers=False,
             ssl_certfile=certificate, ssl_keyfile=key,
         )  # fmt: skip

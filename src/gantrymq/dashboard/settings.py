@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -17,8 +17,16 @@ BIND: Final = "127.0.0.1"
 
 BODY_BYTES_MAX: Final = 5 * 1024 * 1024
 """Of a request: the largest is a test message."""
+CHANGE_BYTES_MAX: Final = 256 * 1024
+"""Of any other change."""
+LOGIN_BYTES_MAX: Final = 4 * 1024
+"""Of a request with nothing in it but passwords."""
 CALLS_MAX: Final = 64
 """Requests that are worked on at the same time; the next ones are told to come back."""
+CALLS_OF_ONE_MAX: Final = 24
+"""The same for one user; a browser sends six."""
+CHANGES_MAX: Final = 120
+"""Of one user in a minute, so that nobody fills the audit log."""
 CALL_S_MAX: Final = 60.0
 """For one request, whatever it asks of the cluster."""
 CONNECTIONS_MAX: Final = 512
@@ -73,3 +81,16 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def network_of(host: str) -> str:
+    """Return whom an address counts as: itself, or of IPv6 the network that one customer has."""
+    try:
+        found = ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if not isinstance(found, IPv6Address):
+        return host
+    if found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
+    return str(ip_network((found, 64), strict=False))

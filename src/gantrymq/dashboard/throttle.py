@@ -1,4 +1,8 @@
-"""How often somebody may try a password: so many in a while for an address, and for a name."""
+"""How often somebody may try something: so many times in a while.
+
+A login counts for its address, before anything of it is read; for its address and name together;
+and for its name alone, with a higher bound, so that a guesser elsewhere keeps nobody out easily.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,8 @@ if TYPE_CHECKING:
 
 TRIES_MAX: Final = 10
 WHILE_S: Final = 60.0
+ADDRESS_TRIES_MAX: Final = 60
+NAME_TRIES_MAX: Final = 100
 KEYS_MAX: Final = 10_000
 
 
@@ -52,3 +58,36 @@ class Throttle:
         self._tries[key] = tries
         while len(self._tries) > KEYS_MAX:
             del self._tries[next(iter(self._tries))]
+
+
+class LoginThrottle:
+    """All that bounds guessing."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._addresses = Throttle(clock, ADDRESS_TRIES_MAX)
+        self._pairs = Throttle(clock)
+        self._names = Throttle(clock, NAME_TRIES_MAX)
+        self._owners = Throttle(clock)
+
+    def wait_of_address_s(self, address: str) -> float:
+        """Count a request to log in; return 0, or how long its sender has to wait."""
+        return self._addresses.wait_s(address)
+
+    def wait_of_name_s(self, address: str, name: str) -> float:
+        """Count a password for a name; return 0, or how long to wait."""
+        return self._pairs.wait_s(f"{address} {name}") or self._names.wait_s(name)
+
+    def was_right(self, address: str, name: str) -> None:
+        """Forget what this address tried for this name, and nothing else.
+
+        Whoever has an account must not win tries for other names by logging in between.
+        """
+        self._pairs.forget(f"{address} {name}")
+
+    def wait_of_owner_s(self, name: str) -> float:
+        """Count a try to change one's own password; return 0, or how long to wait."""
+        return self._owners.wait_s(name)
+
+    def owner_was_right(self, name: str) -> None:
+        """Forget the tries to change one's own password."""
+        self._owners.forget(name)

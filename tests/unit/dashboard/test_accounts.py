@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
 
 from gantrymq.dashboard.accounts import (
+    Account,
     Accounts,
     BadAccounts,
     Role,
@@ -68,6 +72,44 @@ def test_what_another_process_writes_is_seen(tmp_path: Path) -> None:
     assert running.get("anna") is None
     with pytest.raises(InvalidValue, match="no account 'anna'"):
         command.delete("anna")
+
+
+def test_an_account_that_was_changed_meanwhile_is_left_alone(tmp_path: Path) -> None:
+    running, command = Accounts(tmp_path), Accounts(tmp_path)
+    before = make_account("anna", Role.ADMIN, WORD)
+    running.put(before)
+    own = make_account("anna", Role.ADMIN, "another one")
+    command.put(make_account("anna", Role.VIEWER, WORD))
+    with pytest.raises(InvalidValue, match="changed meanwhile"):
+        running.change(own, before.mark)
+    now = running.get("anna")
+    assert now is not None
+    assert now.role is Role.VIEWER
+    command.delete("anna")
+    with pytest.raises(InvalidValue, match="changed meanwhile"):
+        running.change(own, now.mark)
+    assert running.get("anna") is None
+
+
+def test_nobody_is_lost_when_many_change_the_file(tmp_path: Path) -> None:
+    made = [Account(f"user{at}", Role.VIEWER, "00", "00") for at in range(40)]
+    with ThreadPoolExecutor(8) as pool:
+        for each in [pool.submit(Accounts(tmp_path).put, account) for account in made]:
+            each.result()
+    assert set(Accounts(tmp_path).all()) == {account.name for account in made}
+
+
+def test_a_lock_is_not_waited_for_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gantrymq.dashboard.accounts.LOCK_TRIES_MAX", 2)
+    handle = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    try:
+        with pytest.raises(BadAccounts, match="being changed by another process"):
+            Accounts(tmp_path).put(Account("anna", Role.VIEWER, "00", "00"))
+    finally:
+        os.close(handle)
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b"\xff", b"[" * 3000])

@@ -52,7 +52,14 @@ def test_reports_are_read_and_what_is_none_is_named(
     assert told["problems"][0].startswith("other.json is no report")
     shown = desk.ask("GET", "/api/pipelines/run?file=good.json", **headers).data
     assert (shown["job"], shown["options"]) == ("audit", {"topic": "T"})
-    for name in ("../accounts.json", ".hidden.json", "other.json", "none.json", "ignored.txt"):
+    (folder / "deep.json").write_bytes(b'{"job":"x","figures":{"a":' + b"[" * 5000)
+    (folder / "bytes.json").write_bytes(b'{"job":"\xff"}')
+    told = desk.ask("GET", "/api/pipelines/runs", **headers).data
+    assert (len(told["rows"]), told["problemCount"]) == (2, 3)
+    for name in (
+        "../accounts.json", ".hidden.json", "other.json", "none.json", "ignored.txt", "deep.json",
+        "bytes.json", "a%00b.json", "a%0Ab.json",
+    ):  # fmt: skip
         refused = desk.ask("GET", f"/api/pipelines/run?file={name}", **headers)
         assert refused.status == 400, name
 
@@ -104,7 +111,7 @@ def test_moves_can_be_found_again_and_are_bounded(
         ("/api/topic", {"topic": "T", "type": "<b>"}, "is no type"),
         ("/api/topic", {"topic": ["T"]}, "topic is no text"),
         ("/api/topic", {"topic": "x" * 5000}, "at most 4096"),
-        ("/api/topic/send", {"topic": "T", "properties": [1]}, "no table of texts"),
+        ("/api/topic/send", {"topic": "T", "properties": ["x"]}, "no table of texts"),
         ("/api/group", {"group": "g", "enabled": "maybe"}, "give true or false"),
         ("/api/group/reset", {"group": "g", "topic": "T"}, "say where to"),
         ("/api/group/reset", {"group": "g", "topic": "T", "to": "middle"}, "no end of a queue"),

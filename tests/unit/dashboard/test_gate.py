@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gantrymq.broker.settings import broker_rows
-from gantrymq.dashboard.accounts import Role, make_account
+from gantrymq.dashboard.accounts import Account, Accounts, Role, make_account
 from gantrymq.dashboard.api.configuration import CHANGEABLE, shown_value
 from gantrymq.dashboard.api.table import ENDPOINTS
 from gantrymq.dashboard.assets import FOR_GOOD
@@ -18,6 +18,7 @@ from gantrymq.store.settings import known_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from gantrymq.dashboard.calls import Endpoint
     from unit.dashboard.conftest import Desk
@@ -97,6 +98,32 @@ def test_every_change_is_written_down_with_who_and_what_came_of_it(desk: Desk) -
     ]
 
 
+def test_the_audit_log_tells_what_was_acted_on(desk: Desk) -> None:
+    headers = desk.headers_of("admin")
+    forged = {"topic": " T ", "group": "g", "name": "N"}
+    desk.ask("POST", "/api/group?group=other", data=forged, **headers)
+    desk.ask("DELETE", "/api/topic?topic=other", data={"name": "N"}, **headers)
+    desk.ask("DELETE", "/api/topic", data={"topic": 7}, **headers)
+    desk.ask("POST", "/api/topic", data={"topic": "A topic B"}, **headers)
+    desk.ask("POST", "/api/configuration", data={"broker": "b", "name": "n", "id": 1}, **headers)
+    told = [each.target for each in desk.parts.audit.newest_first()]
+    assert told[:-1] == ["broker b name n", "topic 'A topic B'", "topic 7", "", "group g"]
+
+
+def test_a_change_takes_nothing_from_its_address(make_desk: Callable[..., Desk]) -> None:
+    desk = make_desk(stubs=False)
+    headers = desk.headers_of("admin")
+    for path in ("/api/topic?topic=T", "/api/group?group=g"):
+        answer = desk.ask("DELETE", path, data={}, **headers)
+        assert (answer.status, answer.data["error"]["text"][-10:]) == (400, "is missing")
+
+
+def test_every_change_but_ones_own_says_what_it_is_about() -> None:
+    assert {name_of(each) for each in CHANGES if not each.about} == {
+        "POST /api/logout", "POST /api/password",
+    }  # fmt: skip
+
+
 def test_nothing_is_changed_that_cannot_be_written_down(desk: Desk) -> None:
     headers = desk.headers_of("admin")
     log = desk.parts.settings.data / "audit.jsonl"
@@ -113,6 +140,16 @@ def test_a_login_gives_a_cookie_that_scripts_and_other_sites_do_not_get(desk: De
     assert {"httponly", "samesite=strict", "path=/"} <= parts
     assert "secure" not in parts
     assert "viewer" not in cookie
+
+
+def test_a_cookie_of_an_encrypted_dashboard_is_sent_encrypted_alone(
+    make_desk: Callable[..., Desk], tmp_path: Path
+) -> None:
+    desk = make_desk(stubs=False, certificate=tmp_path / "x.pem", key=tmp_path / "x.pem")
+    given = desk.log_in("viewer")
+    assert "; secure" in given.cookies[0].lower()
+    taken = desk.ask("POST", "/api/logout", data={}, **desk.headers_of("viewer"))
+    assert "; secure" in taken.cookies[0].lower()
 
 
 def test_wrong_names_and_passwords_are_told_the_same(desk: Desk) -> None:
@@ -161,6 +198,29 @@ def test_ones_own_password(make_desk: Callable[..., Desk]) -> None:
     assert desk.ask("POST", "/api/password", data=good, **headers).status == 200
     assert desk.ask("GET", "/api/topics", **headers).status == 401
     assert desk.log_in("viewer", "another one").status == 200
+
+
+@pytest.mark.parametrize("is_deleted", [True, False])
+def test_a_password_change_brings_nobody_back(
+    make_desk: Callable[..., Desk], monkeypatch: pytest.MonkeyPatch, *, is_deleted: bool
+) -> None:
+    desk = make_desk(stubs=False)
+    headers = desk.headers_of("admin")
+
+    def make_slowly(name: str, role: Role, password: str) -> Account:
+        accounts = Accounts(desk.parts.settings.data)
+        if is_deleted:
+            accounts.delete(name)
+        else:
+            accounts.put(make_account(name, Role.VIEWER, "long enough"))
+        return make_account(name, role, password)
+
+    monkeypatch.setattr("gantrymq.dashboard.api.login.make_account", make_slowly)
+    data = {"old": "long enough", "new": "another one"}
+    answer = desk.ask("POST", "/api/password", data=data, **headers)
+    assert answer.status == 400
+    found = desk.parts.accounts.get("admin")
+    assert (found is None) if is_deleted else (found is not None and found.role is Role.VIEWER)
 
 
 @pytest.mark.parametrize(
@@ -248,3 +308,8 @@ def test_secrets_among_settings_are_not_shown() -> None:
     assert shown_value("accessKey", "x") == "••••••"
     assert shown_value("accessKey", "") == ""
     assert shown_value("brokerName", "x") == "x"
+    user = '{"username":"admin","password":"x"}'
+    for name in ("initAuthenticationUser", "innerClientAuthenticationUser"):
+        assert shown_value(name, "x") == "••••••"
+    for value in (user, '{"accessKey":"a","secretKey":"b"}', "SECRET=1"):
+        assert shown_value("anything", value) == "••••••"

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from typing import TYPE_CHECKING
 
 import pytest
 
 from gantrymq.dashboard import sessions as sessions_of
 from gantrymq.dashboard.accounts import Account, Role
-from gantrymq.dashboard.audit import DONE, FAILED, TRIED, AuditLog, NotWritten
+from gantrymq.dashboard.audit import (
+    DONE,
+    FAILED,
+    REFUSALS_MAX,
+    REFUSED,
+    TRIED,
+    AuditLog,
+    NotWritten,
+)
 from gantrymq.dashboard.cache import ENTRIES_MAX, Cache
 from gantrymq.dashboard.sessions import Sessions
 from gantrymq.dashboard.throttle import KEYS_MAX, Throttle
@@ -109,6 +118,37 @@ def test_what_cannot_be_written_down_is_said(tmp_path: Path) -> None:
     log = AuditLog(tmp_path / "file", VirtualClock())
     with pytest.raises(NotWritten, match="nothing is changed without an entry"):
         log.add(WHO, "send", TRIED)
+
+
+def test_half_an_entry_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, write = AuditLog(tmp_path, VirtualClock()), os.write
+    log.add(WHO, "send", DONE, "one")
+    with monkeypatch.context() as patch:
+        patch.setattr("os.write", lambda handle, line: write(handle, line[:20]))
+        with pytest.raises(NotWritten, match="No space left"):
+            log.add(WHO, "send", DONE, "two")
+    log.add(WHO, "send", DONE, "three")
+    assert [each.target for each in log.newest_first()] == ["three", "one"]
+
+
+def test_refusals_push_out_nothing_and_are_bounded(tmp_path: Path) -> None:
+    clock = VirtualClock()
+    log = AuditLog(tmp_path, clock, bytes_max=2_000, files_max=2)
+    log.add(WHO, "delete a topic", DONE, "T")
+    for minute in range(3):
+        clock.jump(61)
+        for number in range(200):
+            log.add((f"user{number}", "", "10.0.0.2"), "log in", REFUSED, str(minute))
+            log.add(("ben", "viewer", f"10.0.1.{number}"), "delete a topic", REFUSED, str(minute))
+    found = list(log.newest_first())
+    assert (found[-1].outcome, found[-1].target) == (DONE, "T")
+    assert {each.outcome for each in found[:-1]} == {REFUSED}
+    assert "refused" not in (tmp_path / "audit.jsonl").read_text(encoding="utf-8")
+    wide = AuditLog(tmp_path / "wide", clock)
+    for number in range(200):
+        wide.add((f"user{number}", "", "10.0.0.2"), "log in", REFUSED)
+        wide.add(("ben", "viewer", f"10.0.1.{number}"), "delete a topic", REFUSED)
+    assert len(list(wide.newest_first())) == 2 * REFUSALS_MAX
 
 
 def test_a_moment_asks_once_and_a_failure_is_not_kept() -> None:

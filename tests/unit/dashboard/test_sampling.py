@@ -6,6 +6,8 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from gantrymq.admin.session import Gathered
+from gantrymq.dashboard import sampling
+from gantrymq.dashboard.api.brokers import _row
 from gantrymq.dashboard.sampling import Sampler, number
 from gantrymq.errors import GantryError
 from gantrymq.testing.clock import VirtualClock
@@ -89,3 +91,42 @@ def test_figures_that_are_none() -> None:
     assert [number(text) for text in (None, "", "  ", "x", "1.5 2 3", "0.29")] == [
         None, None, None, None, 1.5, 0.29,
     ]  # fmt: skip
+    odd = ("nan", "inf", "-inf", "1e999", "1e300", "-1e300 3")
+    assert [number(text) for text in odd] == [None] * len(odd)
+
+
+def test_odd_figures_hide_no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gantrymq.admin.brokers.runtime_info", info)
+    cluster = Cluster()
+    cluster.say("a", 1, 1)
+    cluster.told["b"] = {"msgPutTotalTodayNow": "nan", "msgGetTotalTodayNow": "inf"}
+    sample = asyncio.run(Sampler(cluster).take())  # type: ignore[arg-type]
+    assert set(sample.brokers) == {"a", "b"}
+    row = _row({"putTps": "inf", "msgPutTotalTodayNow": "nan", "msgPutTotalTodayMorning": "1e308"})
+    assert (row["inPerS"], row["inToday"]) == (None, None)
+
+
+def test_a_sample_that_fails_is_not_the_last_one(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sampling, "EVERY_S", 0.01)
+    tries: list[int] = []
+
+    async def run() -> None:
+        sampler = Sampler(Cluster())  # type: ignore[arg-type]
+        enough = asyncio.Event()
+
+        async def fail() -> None:
+            tries.append(1)
+            if len(tries) == 3:
+                enough.set()
+            raise ValueError("odd")
+
+        monkeypatch.setattr(sampler, "take", fail)
+        sampler.start()
+        await asyncio.wait_for(enough.wait(), 5)
+        await sampler.stop()
+        assert sampler.since(0)[0].problems.keys() == {"dashboard"}
+
+    asyncio.run(run())
+    assert "odd" in caplog.text

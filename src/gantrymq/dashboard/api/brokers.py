@@ -131,5 +131,8 @@ async def set_writable(call: Call) -> object:
 ENDPOINTS: Final = (
     Endpoint("GET", "/api/brokers", Role.VIEWER, list_brokers),
     Endpoint("GET", "/api/broker", Role.VIEWER, show_broker),
-    Endpoint("POST", "/api/broker/writable", Role.ADMIN, set_writable, "change who may write"),
-)
+    Endpoint(
+        "POST", "/api/broker/writable", Role.ADMIN, set_writable, "change who may write",
+        about=("broker",),
+    ),
+)  # fmt: skip

@@ -33,14 +33,17 @@ CHANGEABLE: Final = frozenset(
 )  # fmt: skip
 """Settings that a broker takes while it runs and that an operator may want to change."""
 VALUE_CHARACTERS_MAX: Final = 256
-HIDDEN: Final = ("password", "secret", "accesskey", "token", "credential")
+HIDDEN: Final = ("password", "secret", "accesskey", "token", "credential", "authenticationuser")
 """Settings whose names have one of these in them are not shown."""
+HIDDEN_VALUES: Final = ("password", "secret", "accesskey")
+"""Nor are those whose values have: some hold JSON with a credential in it."""
 
 
 def shown_value(name: str, value: str) -> str:
     """Return a setting as a page may show it."""
-    lower = name.lower()
-    return "••••••" if value and any(each in lower for each in HIDDEN) else value
+    is_hidden = any(each in name.lower() for each in HIDDEN)
+    is_hidden |= any(each in value.lower() for each in HIDDEN_VALUES)
+    return "••••••" if value and is_hidden else value
 
 
 async def broker_settings(call: Call) -> object:
@@ -95,7 +98,6 @@ async def change(call: Call) -> object:
         raise InvalidValue("the value is missing, or has characters that no setting has")
     address = await call.session.master_of(broker)
     before = (await brokers_of.broker_settings(call.session, address)).get(name)
-    call.target = f"broker {broker}"
     call.detail = f"{name} from {before} to {value}"
     await brokers_of.change_broker(call.session, address, {name: value.strip()})
     after = (await brokers_of.broker_settings(call.session, address)).get(name)
@@ -105,5 +107,8 @@ async def change(call: Call) -> object:
 ENDPOINTS: Final = (
     Endpoint("GET", "/api/configuration", Role.VIEWER, broker_settings),
     Endpoint("GET", "/api/configuration/name-servers", Role.VIEWER, name_server_settings),
-    Endpoint("POST", "/api/configuration", Role.ADMIN, change, "change a setting"),
-)
+    Endpoint(
+        "POST", "/api/configuration", Role.ADMIN, change, "change a setting",
+        about=("broker", "name"),
+    ),
+)  # fmt: skip

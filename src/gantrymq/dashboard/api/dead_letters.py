@@ -149,6 +149,7 @@ async def resend_some(call: Call) -> object:
     check_may_change_group(group)
     if not 1 <= len(ids) <= 200:
         raise InvalidValue("name 1 to 200 messages")
+    call.detail = f"of {len(ids)}: {' '.join(ids)}"
 
     async with Copier(call.session) as copier:
 
@@ -170,7 +171,10 @@ ENDPOINTS: Final = (
     Endpoint("GET", "/api/dlq/letters", Role.VIEWER, show),
     Endpoint("GET", "/api/dlq/export", Role.VIEWER, export),
     Endpoint("GET", "/api/dlq/jobs", Role.VIEWER, jobs),
-    Endpoint("POST", "/api/dlq/redrive", Role.OPERATOR, start, "redrive dead letters"),
-    Endpoint("POST", "/api/dlq/stop", Role.OPERATOR, halt, "stop a redrive"),
-    Endpoint("POST", "/api/dlq/resend", Role.OPERATOR, resend_some, "send dead letters again"),
-)
+    Endpoint("POST", "/api/dlq/redrive", Role.OPERATOR, start, "redrive dead letters",
+             about=("group", "to")),
+    Endpoint("POST", "/api/dlq/stop", Role.OPERATOR, halt, "stop a redrive",
+             about=("id",)),
+    Endpoint("POST", "/api/dlq/resend", Role.OPERATOR, resend_some, "send dead letters again",
+             about=("group",)),
+)  # fmt: skip

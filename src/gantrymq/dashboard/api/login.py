@@ -11,15 +11,11 @@ from starlette.responses import Response
 
 from gantrymq.dashboard import audit
 from gantrymq.dashboard.accounts import NOBODY, Role, is_right, make_account
+from gantrymq.dashboard.bodies import read_login
 from gantrymq.dashboard.calls import Endpoint
-from gantrymq.dashboard.gate import (
-    COOKIE,
-    Refused,
-    check_origin,
-    error_response,
-    peer_of,
-    read_body,
-)
+from gantrymq.dashboard.gate import COOKIE, check_origin, peer_of
+from gantrymq.dashboard.refusing import Refused, error_response
+from gantrymq.dashboard.settings import LOGIN_BYTES_MAX, network_of
 from gantrymq.errors import GantryError, InvalidValue
 from gantrymq.version import VERSION
 
@@ -56,11 +52,11 @@ async def log_in(parts: Parts, request: Request) -> Response:
     """Take a name and a password; answer with a cookie, or with what was wrong."""
     try:
         check_origin(request)
-        body = await read_body(request)
-        name, password = body.get("user"), body.get("password")
-        if not isinstance(name, str) or not isinstance(password, str):
-            raise InvalidValue("give user and password")
-        account = await _checked(parts, name[:TEXT_CHARACTERS_MAX], password, peer_of(request))
+        address = peer_of(request)
+        _check_wait(parts.throttle.wait_of_address_s(network_of(address)))
+        given = await read_login(request, LOGIN_BYTES_MAX)
+        name = given.user[:TEXT_CHARACTERS_MAX]
+        account = await _checked(parts, name, given.password, address)
     except GantryError as error:
         return error_response(error)
     token, login = parts.sessions.begin(account)
@@ -73,24 +69,31 @@ async def log_in(parts: Parts, request: Request) -> Response:
     return response
 
 
+def _check_wait(wait_s: float) -> None:
+    """Refuse who has to wait.
+
+    Raises:
+        Refused: there is some time left.
+    """
+    if wait_s > 0:
+        raise Refused(429, "throttled", f"too many tries: wait {math.ceil(wait_s)} s")
+
+
 async def _checked(parts: Parts, name: str, password: str, address: str) -> Account:
     """Return whose password it is.
 
     Raises:
         Refused: it is nobody's, or there were too many tries.
     """
-    keys = f"address {address}", f"name {name}"
-    wait_s = parts.throttle.wait_s(*keys)
-    if wait_s > 0:
-        text = f"too many tries: wait {math.ceil(wait_s)} s"
-        raise Refused(429, "throttled", text)
+    network = network_of(address)
+    _check_wait(parts.throttle.wait_of_name_s(network, name))
     known = parts.accounts.get(name)
     async with parts.hashing:
         is_good = await asyncio.to_thread(is_right, known or NOBODY, password)
     if known is None or not is_good:
         parts.audit.add((name, "", address), "log in", audit.REFUSED)
         raise Refused(401, "password", "no such name, or another password")
-    parts.throttle.forget(*keys)
+    parts.throttle.was_right(network, name)
     parts.audit.add((name, known.role.text, address), "log in", audit.DONE)
     return known
 
@@ -98,7 +101,10 @@ async def _checked(parts: Parts, name: str, password: str, address: str) -> Acco
 async def log_out(call: Call) -> object:
     """End what this browser's cookie stands for."""
     response = Response(b"{}", media_type="application/json")
-    response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+    response.delete_cookie(
+        COOKIE, path="/", httponly=True, samesite="strict",
+        secure=call.parts.settings.is_encrypted,
+    )  # fmt: skip
     call.parts.sessions.end(call.token)
     return response
 
@@ -110,17 +116,25 @@ async def change_password(call: Call) -> object:
     known = call.parts.accounts.get(call.user)
     if known is None:
         raise InvalidValue("there is no login here")
+    throttle = call.parts.throttle
+    _check_wait(throttle.wait_of_owner_s(call.user))
     async with call.parts.hashing:
         if not await asyncio.to_thread(is_right, known, old or ""):
             raise InvalidValue("the old password is another one")
         account = await asyncio.to_thread(make_account, call.user, known.role, new or "")
-    call.parts.accounts.put(account)
+    throttle.owner_was_right(call.user)
+    # Hashing took a while in which the account may have been deleted or have got another role.
+    await asyncio.to_thread(call.parts.accounts.change, account, known.mark)
     return {}
 
 
 ENDPOINTS: Final = (
-    Endpoint("POST", "/api/logout", Role.VIEWER, log_out, "log out", is_own=True),
     Endpoint(
-        "POST", "/api/password", Role.VIEWER, change_password, "change own password", is_own=True
+        "POST", "/api/logout", Role.VIEWER, log_out, "log out",
+        is_own=True, bytes_max=LOGIN_BYTES_MAX,
     ),
-)
+    Endpoint(
+        "POST", "/api/password", Role.VIEWER, change_password, "change own password",
+        is_own=True, bytes_max=LOGIN_BYTES_MAX,
+    ),
+)  # fmt: skip

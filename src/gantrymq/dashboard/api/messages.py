@@ -9,7 +9,7 @@ from gantrymq.admin import explaining, messages
 from gantrymq.admin.search import Condition, search
 from gantrymq.admin.sending import resend
 from gantrymq.dashboard.accounts import Role
-from gantrymq.dashboard.calls import Download, Endpoint, problem_data
+from gantrymq.dashboard.calls import Download, Endpoint, plain, problem_data
 from gantrymq.errors import InvalidValue
 from gantrymq.model.names import TRACE_TOPIC
 
@@ -131,7 +131,7 @@ async def send_again(call: Call) -> object:
     """Send a copy of a message to its topic, or have one member of a group take it now."""
     found = await _found(call)
     group, client = call.maybe("group"), call.maybe("client")
-    call.target = f"message {found.record.unique_key or found.record.offset_id}"
+    call.target = f"message {plain(found.record.unique_key or found.record.offset_id)}"
     if group is None:
         result = await resend(call.session, found.record)
         call.detail = f"to topic {result.queue.topic} as {result.message_id}"
@@ -151,5 +151,6 @@ ENDPOINTS: Final = (
     Endpoint("GET", "/api/message", Role.VIEWER, show),
     Endpoint("GET", "/api/message/life", Role.VIEWER, life),
     Endpoint("GET", "/api/message/body", Role.VIEWER, body_file),
-    Endpoint("POST", "/api/message/resend", Role.OPERATOR, send_again, "send a message again"),
-)
+    Endpoint("POST", "/api/message/resend", Role.OPERATOR, send_again, "send a message again",
+             about=("id", "topic", "group", "client")),
+)  # fmt: skip

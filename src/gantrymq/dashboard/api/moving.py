@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from gantrymq.admin import offsets
 from gantrymq.admin.protected import check_may_change_group
 from gantrymq.dashboard.accounts import Role
-from gantrymq.dashboard.calls import Endpoint
+from gantrymq.dashboard.calls import Endpoint, plain
 from gantrymq.errors import InvalidValue
 from gantrymq.model.names import check_group
 
@@ -61,7 +61,6 @@ async def move(call: Call) -> object:
     moves = await offsets.plan(call.session, group, topic, target)
     undo = offsets.undo_of(group, moves, call.parts.clock.now_ms())
     kept = call.parts.undo.put(undo)
-    call.target = f"group {group} topic {topic}"
     call.detail = "; ".join(
         f"{each.queue.broker_name}:{each.queue.queue_id} {each.before} to {each.after}"
         for each in moves
@@ -99,7 +98,7 @@ async def take_back(call: Call) -> object:
     if undo.group != call.text("group"):
         raise InvalidValue(f"that move is of group {undo.group}")
     moves = await offsets.plan_undo(call.session, undo)
-    call.target = f"group {undo.group} topic {undo.topic}"
+    call.target += f" topic {plain(undo.topic)}"
     kept = call.parts.undo.put(offsets.undo_of(undo.group, moves, call.parts.clock.now_ms()))
     await offsets.apply(call.session, undo.group, moves, online=not call.flag("offline"))
     return {"moves": _moves_data(moves), "undo": kept}
@@ -109,6 +108,8 @@ ENDPOINTS: Final = (
     Endpoint("GET", "/api/group/reset", Role.VIEWER, preview),
     Endpoint("GET", "/api/group/undo", Role.VIEWER, list_undo),
     Endpoint("GET", "/api/group/undo/preview", Role.VIEWER, preview_undo),
-    Endpoint("POST", "/api/group/reset", Role.OPERATOR, move, "move a group"),
-    Endpoint("POST", "/api/group/undo", Role.OPERATOR, take_back, "take a move back"),
-)
+    Endpoint("POST", "/api/group/reset", Role.OPERATOR, move, "move a group",
+             about=("group", "topic")),
+    Endpoint("POST", "/api/group/undo", Role.OPERATOR, take_back, "take a move back",
+             about=("group", "id")),
+)  # fmt: skip

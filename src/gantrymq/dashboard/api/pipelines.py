@@ -52,7 +52,10 @@ def _newest(folder: Path) -> list[Path]:
 def _read(path: Path) -> Report:
     if path.stat().st_size > REPORT_BYTES_MAX:
         raise InvalidValue(f"{path.name} has more than {REPORT_BYTES_MAX} bytes")
-    return msgspec.json.decode(path.read_bytes(), type=Report)
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Report)
+    except (ValueError, RecursionError) as error:  # also what is no UTF-8
+        raise InvalidValue(str(error)) from None
 
 
 def _read_all(folder: Path) -> tuple[list[tuple[str, Report]], list[str]]:
@@ -62,7 +65,7 @@ def _read_all(folder: Path) -> tuple[list[tuple[str, Report]], list[str]]:
     for path in _newest(folder):
         try:
             found.append((path.name, _read(path)))
-        except (OSError, msgspec.MsgspecError, InvalidValue) as error:
+        except (OSError, InvalidValue) as error:
             problems.append(f"{path.name} is no report: {error}")
     return found, problems
 
@@ -79,11 +82,12 @@ def _row(name: str, report: Report) -> dict[str, object]:
 async def show_run(call: Call) -> object:
     """Return one report."""
     folder, name = call.parts.settings.reports, call.text("file")
-    if folder is None or "/" in name or name.startswith(".") or not name.endswith(".json"):
+    is_name = name.isprintable() and "/" not in name and not name.startswith(".")
+    if folder is None or not is_name or not name.endswith(".json"):
         raise InvalidValue("there is no such report")
     try:
         report = await asyncio.to_thread(_read, folder / name)
-    except (OSError, msgspec.MsgspecError) as error:
+    except (OSError, InvalidValue) as error:
         raise InvalidValue(f"{name[:128]} is no report: {error}") from None
     return {
         **_row(name, report),

@@ -12,6 +12,7 @@ from gantrymq.admin.sending import producer_for
 from gantrymq.dashboard.accounts import Role
 from gantrymq.dashboard.api.names import TOPIC_KINDS, kind_of, known_topics, topic_tables
 from gantrymq.dashboard.calls import Endpoint, Page, Rows, problem_data
+from gantrymq.dashboard.settings import BODY_BYTES_MAX
 from gantrymq.errors import InvalidValue
 from gantrymq.limits import QUEUES_MAX
 from gantrymq.model.message import Message
@@ -286,7 +287,12 @@ ENDPOINTS: Final = (
     Endpoint("GET", "/api/topic/readers", Role.VIEWER, readers),
     Endpoint("GET", "/api/producers", Role.VIEWER, producers),
     Endpoint("GET", "/api/topic/deletion", Role.VIEWER, plan_deletion),
-    Endpoint("POST", "/api/topic", Role.OPERATOR, put_topic, "make or change a topic"),
-    Endpoint("POST", "/api/topic/send", Role.OPERATOR, send, "send a test message"),
-    Endpoint("DELETE", "/api/topic", Role.ADMIN, delete_topic, "delete a topic"),
-)
+    Endpoint("POST", "/api/topic", Role.OPERATOR, put_topic, "make or change a topic",
+             about=("topic",)),
+    Endpoint(
+        "POST", "/api/topic/send", Role.OPERATOR, send, "send a test message",
+        about=("topic",), bytes_max=BODY_BYTES_MAX,
+    ),
+    Endpoint("DELETE", "/api/topic", Role.ADMIN, delete_topic, "delete a topic",
+             about=("topic",)),
+)  # fmt: skip

@@ -13,9 +13,10 @@ export function groupState(row) {
   if (row.error) marks.push(badge("bad", t("groups.notKnown")));
   else if (row.neverOnline) marks.push(badge("", t("groups.neverOnline")));
   else if (row.members) marks.push(badge("good", t("groups.online")));
-  else marks.push(badge("", t("groups.offline")));
+  else if (row.members === 0) marks.push(badge("", t("groups.offline")));
+  else marks.push(badge("bad", t("groups.notKnown")));
   if (row.mismatch) marks.push(badge("bad", t("groups.mismatch")));
-  if (!row.enabled) marks.push(badge("warn", t("groups.disabled")));
+  if (row.enabled === false) marks.push(badge("warn", t("groups.disabled")));
   return marks.map((each) => [each, " "]);
 }
 
