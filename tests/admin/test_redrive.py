@@ -184,6 +184,12 @@ def test_loops_are_refused(shell: Shell, tmp_path: Path) -> None:
     assert {record.properties[TIMES] for record in stored(shell, "Rounds")} == {"4"}
 
 
+def test_a_count_of_loops_that_is_no_number_of_this_world(shell: Shell, tmp_path: Path) -> None:
+    prepare(shell, "endless", "Ages", 2, **{TIMES: "9" * 5_000})
+    told = shell.json("dlq", "redrive", "endless", "--job", str(tmp_path / "endless.jsonl"))
+    assert told["outcomes"] == {"refused": 2}
+
+
 def test_dead_letters_are_listed(shell: Shell) -> None:
     prepare(shell, "gone", "Lists", 7)
     (row,) = [each for each in shell.json("dlq", "list") if each["group"] == "gone"]

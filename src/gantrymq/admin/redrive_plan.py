@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 JOB: Final = "REDRIVE_JOB"
 FROM: Final = "REDRIVE_FROM"
 TIMES: Final = "REDRIVE_TIMES"
+TIMES_DIGITS_MAX: Final = 9
 WINDOW: Final = 2_000
 TO_GROUP: Final = "group"
 TO_TOPIC: Final = "topic"
@@ -102,6 +103,11 @@ def place_of(queue: MessageQueue, record: MessageRecord) -> str:
 
 
 def times(record: MessageRecord) -> int:
-    """Return how often a message was sent again already."""
+    """Return how often a message was sent again already.
+
+    Anybody can set the property: what has more digits than any count is more than any limit.
+    """
     text = record.properties.get(TIMES, "0")
+    if len(text) > TIMES_DIGITS_MAX:
+        return int(10**TIMES_DIGITS_MAX)
     return int(text) if text.isdecimal() else 0
