@@ -107,10 +107,8 @@ async def run(
         return progress
     if path is None:
         raise InvalidValue("a job needs a file for its journal")
-    with Journal(path, order.job()) as journal:
-        async with Copier(session) as copier:
-            sends = Sends(session, order, progress, watch, journal, copier)
-            await _Job(sends).run()
+    async with Journal(path, order.job()) as journal, Copier(session) as copier:
+        await _Job(Sends(session, order, progress, watch, journal, copier)).run()
     return progress
 
 
@@ -154,7 +152,7 @@ class _Job:
         self.progress = sends.progress
 
     async def run(self) -> None:
-        state = read_state(self.journal)
+        state = await self.journal.read(read_state)
         self.progress.outcomes = state.outcomes
         ranges = []
         for queue, address in (await dead_letter_queues(self.session, self.order.group)).items():
@@ -172,7 +170,7 @@ class _Job:
             if self.sends.room == 0:
                 break
             await self._queue(queue, address, begin, end)
-        self.journal.force()
+        await self.journal.forced()
 
     async def _queue(self, queue: MessageQueue, address: str, begin: int, end: int) -> None:
         """Go over a queue window by window; the next one is read while one is sent."""
