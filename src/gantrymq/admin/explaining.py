@@ -18,6 +18,8 @@ from gantrymq.wire.response_errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gantrymq.admin.checkup import Finding
     from gantrymq.admin.groups import GroupMembers, GroupProgress, QueueProgress
     from gantrymq.admin.messages import Found, Track
@@ -68,9 +70,9 @@ async def find_message(session: Session, message_id: str, topic: str | None) -> 
     Raises:
         NoMessage: nobody has it.
     """
-    viewed = await _viewed(session, message_id)
-    if viewed is not None:
-        return viewed
+    by_place = await viewed(session, message_id)
+    if by_place is not None:
+        return by_place
     names = [topic] if topic else [
         name for name in await topics_of.topic_names(session)
         if not name.startswith("rmq_sys_")
@@ -90,20 +92,24 @@ async def find_message(session: Session, message_id: str, topic: str | None) -> 
     return (own or found)[0]
 
 
-async def _viewed(session: Session, message_id: str) -> Found | None:
+async def viewed(
+    session: Session, message_id: str, known: Mapping[str, str] | None = None
+) -> Found | None:
     """Return the message with an offset id, or None if it is none of this cluster.
 
     A client's id may read as the offset id of a host that is no broker, so only brokers that the
     name servers know are asked. A broker may be known by another address than it stores: then the
-    port tells.
+    port tells. `known` are the addresses of the session, where they were asked for already.
     """
     try:
         where = OffsetId.parse(message_id)
     except InvalidValue:
         return None
-    known = await session.addresses()
+    if known is None:
+        known = await session.addresses()
+    told = messages.address_text(where.host)
     port = f":{where.host.port}"
-    likely = [where.host.text] if where.host.text in known else [
+    likely = [told] if told in known else [
         address for address in known if address.endswith(port)
     ]  # fmt: skip
     for address in likely:
@@ -114,6 +120,22 @@ async def _viewed(session: Session, message_id: str) -> Found | None:
         if record.offset_id.lower() == message_id.lower():
             return messages.Found(record, known[address])
     return None
+
+
+async def broker_address(session: Session, found: Found) -> str:
+    """Return where the broker is that a message was found on, as the name servers know it.
+
+    Raises:
+        NoMessage: no broker that they know has it.
+        NoSuchTarget: it has no master now.
+    """
+    name = found.broker_name
+    if not name:
+        again = await viewed(session, found.record.offset_id)
+        if again is None:
+            raise NoMessage(f"no broker of this cluster has {found.record.offset_id}")
+        name = again.broker_name
+    return await session.master_of(name)
 
 
 async def message_life(session: Session, message_id: str, topic: str | None = None) -> MessageLife:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from gantrymq.admin import messages, redrive
+from gantrymq.admin import explaining, messages, redrive
 from gantrymq.admin import topics as topics_of
 from gantrymq.admin.protected import check_may_change_group
 from gantrymq.admin.search import search
@@ -16,6 +16,7 @@ from gantrymq.dashboard.api.names import known_topics
 from gantrymq.dashboard.calls import Download, Endpoint, Page, Rows, problem_data
 from gantrymq.errors import InvalidValue
 from gantrymq.model.names import DLQ_PREFIX, check_group, check_topic, dlq_topic
+from gantrymq.wire.response_errors import NoMessage
 
 if TYPE_CHECKING:
     from gantrymq.admin.messages import Found
@@ -150,11 +151,14 @@ async def resend_some(call: Call) -> object:
     if not 1 <= len(ids) <= 200:
         raise InvalidValue("name 1 to 200 messages")
 
+    known = await call.session.addresses()
     async with Copier(call.session) as copier:
 
         async def one(offset_id: str) -> str:
-            record = await messages.view(call.session, offset_id)
-            told = record.properties
+            found = await explaining.viewed(call.session, offset_id, known)
+            if found is None:
+                raise NoMessage(f"no broker of this cluster has {offset_id[:128]}")
+            record, told = found.record, found.record.properties
             topic = told.get("RETRY_TOPIC") or told.get("DLQ_ORIGIN_TOPIC")
             if record.topic != dlq_topic(group) or not topic:
                 raise InvalidValue(f"{offset_id} is no dead letter of {group} with a topic")

@@ -139,9 +139,8 @@ async def send_again(call: Call) -> object:
     if client is None:
         raise InvalidValue("name the member of the group that is to take it")
     call.detail = f"to {client} of group {group}"
-    taken = await messages.consume_directly(
-        call.session, group, client, found.record.offset_id, found.record.topic
-    )
+    address = await explaining.broker_address(call.session, found)
+    taken = await messages.consume_directly(call.session, address, group, client, found.record)
     said = taken.consume_result.name if taken.consume_result is not None else "UNKNOWN"
     return {"result": said, "remark": taken.remark or "", "tookMs": taken.spent_time_mills}
 
