@@ -60,6 +60,32 @@ def test_dead_letters_are_sent_again_without_dialling_what_an_id_says(seeded: Sh
     assert len(sent["sent"]) == 1
 
 
+def test_what_was_sent_is_said_although_others_take_too_long(
+    seeded: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dead_letters, "RESEND_S_MAX", 1.5)
+    viewed = explaining.viewed
+
+    async def slowly(session: Session, offset_id: str, known: Any) -> Any:  # noqa: ANN401
+        if offset_id == "slow":
+            await asyncio.sleep(60)
+        return await viewed(session, offset_id, known)
+
+    monkeypatch.setattr(explaining, "viewed", slowly)
+
+    async def main() -> Any:  # noqa: ANN401  (whatever JSON says)
+        async with Session(seeded.server.name_server) as session:
+            (letter, *_more) = messages.found_in(
+                await messages.query(session, "%DLQ%billing", "letter1", unique=True)
+            )
+            ids = ["slow", letter.record.offset_id]
+            return await dead_letters.resend_some(call_of(session, group="billing", ids=ids))
+
+    told = asyncio.run(asyncio.wait_for(main(), 20))
+    assert len(told["sent"]) == 1
+    assert told["problems"] == ["slow: there was no time left: it was not sent"]
+
+
 def test_a_member_is_told_by_the_broker_that_has_the_message(seeded: Shell) -> None:
     async def main() -> None:
         async with Session(seeded.server.name_server) as session:

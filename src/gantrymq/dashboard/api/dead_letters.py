@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -16,6 +17,7 @@ from gantrymq.dashboard.api.names import known_topics
 from gantrymq.dashboard.calls import Download, Endpoint, Page, Rows, problem_data
 from gantrymq.errors import InvalidValue
 from gantrymq.model.names import DLQ_PREFIX, check_group, check_topic, dlq_topic
+from gantrymq.wire.peer import PeerLate
 from gantrymq.wire.response_errors import NoMessage
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 SHOWN_MAX: Final = 50
 LOOKED_AT_MAX: Final = 20_000
 EXPORTED_MAX: Final = 2_000
+RESEND_S_MAX: Final = 45.0
+"""Less than a request may take: whoever asked must hear which ones were sent."""
 
 
 async def list_groups(call: Call) -> object:
@@ -142,6 +146,19 @@ async def halt(call: Call) -> object:
     return (await call.parts.jobs.halt(call.text("id"))).data()
 
 
+def _origin(found: Found, group: str, offset_id: str) -> str:
+    """Return the topic that a dead letter came from.
+
+    Raises:
+        InvalidValue: it is none of the group's.
+    """
+    told = found.record.properties
+    topic = told.get("RETRY_TOPIC") or told.get("DLQ_ORIGIN_TOPIC")
+    if found.record.topic != dlq_topic(group) or not topic:
+        raise InvalidValue(f"{offset_id} is no dead letter of {group} with a topic")
+    return topic
+
+
 async def resend_some(call: Call) -> object:
     """Send some dead letters again at once, to the topics that they came from."""
     from gantrymq.admin.sending import Copier  # noqa: PLC0415
@@ -152,17 +169,21 @@ async def resend_some(call: Call) -> object:
         raise InvalidValue("name 1 to 200 messages")
 
     known = await call.session.addresses()
+    until = asyncio.get_running_loop().time() + RESEND_S_MAX
     async with Copier(call.session) as copier:
 
         async def one(offset_id: str) -> str:
-            found = await explaining.viewed(call.session, offset_id, known)
-            if found is None:
-                raise NoMessage(f"no broker of this cluster has {offset_id[:128]}")
-            record, told = found.record, found.record.properties
-            topic = told.get("RETRY_TOPIC") or told.get("DLQ_ORIGIN_TOPIC")
-            if record.topic != dlq_topic(group) or not topic:
-                raise InvalidValue(f"{offset_id} is no dead letter of {group} with a topic")
-            return (await copier.copy(record, topic)).message_id
+            said = "it was not sent"
+            try:
+                async with asyncio.timeout_at(until):
+                    found = await explaining.viewed(call.session, offset_id, known)
+                    if found is None:
+                        raise NoMessage(f"no broker of this cluster has {offset_id[:128]}")
+                    topic = _origin(found, group, offset_id)
+                    said = "it may have been sent"
+                    return (await copier.copy(found.record, topic)).message_id
+            except TimeoutError:
+                raise PeerLate(f"there was no time left: {said}") from None
 
         answers = await call.session.gather(ids, one)
     call.detail = f"{len(answers.found)} sent, {len(answers.problems)} not"
