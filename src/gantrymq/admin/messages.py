@@ -12,6 +12,7 @@ from gantrymq.model.group import SUBSCRIBE_ALL, ConsumeType, MessageModel
 from gantrymq.model.message import OffsetId
 from gantrymq.wire.bodies.running import DIRECT_CONSUMPTION
 from gantrymq.wire.codes import RequestCode, ResponseCode
+from gantrymq.wire.compression import plain_start
 from gantrymq.wire.headers.client import ConsumeMessageDirectlyRequest
 from gantrymq.wire.headers.offset import GetMaxOffsetRequest, OffsetResponse, SearchOffsetRequest
 from gantrymq.wire.headers.pull import PullMessageRequest, PullMessageResponse
@@ -355,3 +356,11 @@ def readable_body(record: MessageRecord) -> bytes:
         return record.plain_body()
     except GantryError:
         return record.body
+
+
+def readable_start(record: MessageRecord, bytes_max: int) -> bytes:
+    """Return the first bytes of a body, read as `readable_body` does; no more is decompressed."""
+    try:
+        return plain_start(record.body, record.raw.sys_flag, bytes_max)
+    except GantryError:
+        return record.body[:bytes_max]

@@ -10,12 +10,19 @@ import msgspec
 from gantrymq.admin import explaining, messages, redrive
 from gantrymq.admin import topics as topics_of
 from gantrymq.admin.protected import check_may_change_group
+from gantrymq.admin.reading import Breaths
 from gantrymq.admin.search import search
 from gantrymq.dashboard.accounts import Role
-from gantrymq.dashboard.api.messages import condition_of, row_data
+from gantrymq.dashboard.api.messages import (
+    LOOKED_AT_BYTES_MAX,
+    condition_of,
+    row_data,
+    rows_of,
+)
 from gantrymq.dashboard.api.names import known_topics
 from gantrymq.dashboard.calls import Download, Endpoint, Page, Rows, problem_data
 from gantrymq.errors import InvalidValue
+from gantrymq.limits import BODY_BYTES_MAX
 from gantrymq.model.names import DLQ_PREFIX, check_group, check_topic, dlq_topic
 from gantrymq.wire.peer import PeerLate
 from gantrymq.wire.response_errors import NoMessage
@@ -27,6 +34,9 @@ if TYPE_CHECKING:
 SHOWN_MAX: Final = 50
 LOOKED_AT_MAX: Final = 20_000
 EXPORTED_MAX: Final = 2_000
+EXPORTED_BYTES_MAX: Final = 64 << 20
+EXPORTED_BODY_BYTES_MAX: Final = BODY_BYTES_MAX + 1
+"""One more than clients send; what has so many is cut, and says so."""
 RESEND_S_MAX: Final = 45.0
 """Less than a request may take: whoever asked must hear which ones were sent."""
 
@@ -81,30 +91,48 @@ async def show(call: Call) -> object:
         call.session, dlq_topic(group), condition_of(call), position=call.maybe("position"),
         begin_ms=call.maybe_number("beginMs"), end_ms=call.maybe_number("endMs"),
         looked_at_max=LOOKED_AT_MAX, found_max=call.number("rows", SHOWN_MAX, least=1, most=200),
+        bytes_max=LOOKED_AT_BYTES_MAX,
     )  # fmt: skip
     return {
-        "rows": [_letter(each) for each in told.found], "lookedAt": told.looked_at,
+        "rows": await rows_of(call, told.found, _letter), "lookedAt": told.looked_at,
         "total": told.total, "next": told.next_position, **problem_data([]),
     }  # fmt: skip
 
 
 async def export(call: Call) -> object:
-    """Return dead letters as a file: one JSON value in a line, bodies as text where they are."""
+    """Return dead letters as a file: one JSON value in a line, bodies as text where they are.
+
+    Where it is cut, the last line says so, and the `position` that the next file goes on from.
+    """
     group = check_group(call.text("group"))
     told = await search(
         call.session, dlq_topic(group), condition_of(call), found_max=EXPORTED_MAX,
         begin_ms=call.maybe_number("beginMs"), end_ms=call.maybe_number("endMs"),
+        position=call.maybe("position"), bytes_max=EXPORTED_BYTES_MAX,
     )  # fmt: skip
-    lines = []
+    content, breaths = bytearray(), Breaths(call.session.clock)
+    position = told.next_position
     for each in told.found:
-        body = messages.readable_body(each.record)
-        row = {**_letter(each), "properties": each.record.properties}
-        try:
-            row["body"] = body.decode()
-        except UnicodeDecodeError:
-            row["bodyBase64"] = body
-        lines.append(msgspec.json.encode(row) + b"\n")
-    return Download(b"".join(lines), f"dead-letters-{group}.jsonl")
+        content += _exported(each)
+        if len(content) >= EXPORTED_BYTES_MAX and each is not told.found[-1]:
+            position = told.position_behind(each)
+            break
+        await breaths.take()
+    if position is not None:
+        content += msgspec.json.encode({"isCut": True, "position": position}) + b"\n"
+    return Download(bytes(content), f"dead-letters-{group}.jsonl")
+
+
+def _exported(found: Found) -> bytes:
+    body = messages.readable_start(found.record, EXPORTED_BODY_BYTES_MAX)
+    row = {**_letter(found), "properties": found.record.properties}
+    if len(body) == EXPORTED_BODY_BYTES_MAX:
+        row["isBodyCut"] = True
+    try:
+        row["body"] = body.decode()
+    except UnicodeDecodeError:
+        row["bodyBase64"] = body
+    return msgspec.json.encode(row) + b"\n"
 
 
 def _order(call: Call) -> redrive.Order:
