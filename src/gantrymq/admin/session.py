@@ -90,6 +90,8 @@ class Session:
         )
         self.clock: Clock = clock or SystemClock()
         self.searches = asyncio.Semaphore(SEARCHES_AT_ONCE_MAX)
+        self.broad_searches = asyncio.Semaphore(1)
+        """Of all topics: each asks thousands of questions."""
         self._connections: Connections | None = None
 
     @property
