@@ -34,17 +34,19 @@ LETTERS = int(os.environ.get("REDRIVE_LETTERS", "12000"))
 """100,000 with REDRIVE_LETTERS=100000; the short form is the same run."""
 
 
-async def _die(name_server: str, group: str, topic: str, count: int, **more: str) -> None:
-    """Put dead letters where a broker would."""
+async def _die(
+    name_server: str, group: str, topic: str, count: int, batch: int = 500, **more: str
+) -> None:
+    """Put dead letters where a broker would; each batch goes to the next queue."""
     async with Session(name_server) as session, Copier(session) as copier:
         sending = copier._sending
-        for begin in range(0, count, 500):
+        for begin in range(0, count, batch):
             entries = [
                 BatchMessage(0, b"letter %d" % number, encode_properties({
                     "UNIQ_KEY": f"{group}-{number}", "RETRY_TOPIC": topic, "TAGS": f"t{number % 2}",
                     **more,
                 }))
-                for number in range(begin, min(begin + 500, count))
+                for number in range(begin, min(begin + batch, count))
             ]  # fmt: skip
             ids = ",".join(str(number) for number in range(len(entries)))
             code = int(RequestCode.SEND_BATCH_MESSAGE)
@@ -52,11 +54,12 @@ async def _die(name_server: str, group: str, topic: str, count: int, **more: str
             await sending.send(made, None, sending.deadline(10))
 
 
-def prepare(shell: Shell, group: str, topic: str, count: int, **more: str) -> None:
+def prepare(shell: Shell, group: str, topic: str, count: int, queues: int = 1, **more: str) -> None:
     shell.well("topic", "create", topic, "--queues", "2")
     shell.well("group", "create", group)
-    shell.well("topic", "create", f"%DLQ%{group}", "--queues", "1")
-    asyncio.run(_die(shell.server.name_server, group, topic, count, **more))
+    shell.well("topic", "create", f"%DLQ%{group}", "--queues", str(queues))
+    batch = min(count // queues, 500)
+    asyncio.run(_die(shell.server.name_server, group, topic, count, batch, **more))
 
 
 def stored(shell: Shell, topic: str) -> list[MessageRecord]:
@@ -136,6 +139,41 @@ def test_to_the_group_alone_with_filter_and_count(shell: Shell, tmp_path: Path) 
     assert "another job (it differs in filter)" in other.err
 
 
+def test_a_count_is_of_one_run_and_leaves_the_others(shell: Shell, tmp_path: Path) -> None:
+    prepare(shell, "counted", "Counts", 200, queues=2)
+    assert len({record.queue_id for record in stored(shell, "%DLQ%counted")}) == 2
+    command = ("dlq", "redrive", "counted", "--to", "topic", "--job", str(tmp_path / "job"))
+    dry = shell.json(*command, "--count", "10", "--dry-run")
+    assert dry["outcomes"] == {"would be sent": 10, "left": 190}
+    for sent in (10, 20):
+        assert shell.json(*command, "--count", "10")["outcomes"] == {"sent": sent}
+        assert len(stored(shell, "Counts")) == sent
+    assert shell.json(*command, "--count", "95")["outcomes"] == {"sent": 115}
+    assert shell.json(*command)["outcomes"] == {"sent": 200}
+    came = Counter(record.properties[FROM] for record in stored(shell, "Counts"))
+    assert len(came) == 200
+    assert set(came.values()) == {1}
+
+
+def test_a_count_holds_in_a_window_that_was_left_open(shell: Shell, tmp_path: Path) -> None:
+    prepare(shell, "halved", "Halves", 20)
+    job = tmp_path / "job"
+    command = ("dlq", "redrive", "halved", "--to", "topic", "--job", str(job))
+    assert shell.json(*command, "--count", "2")["outcomes"] == {"sent": 2}
+    # As a run leaves it that was killed between the beginning of a window and its first send.
+    with job.open("a") as file:
+        window = {"window": "broker-a:0", "from": 2, "to": 20, "ends": {"Halves": {}}}
+        file.write(json.dumps(window) + "\n")
+    os.utime(job, (1, 1))
+    for sent in (5, 8):
+        assert shell.json(*command, "--count", "3")["outcomes"] == {"sent": sent}
+        os.utime(job, (1, 1))
+    assert shell.json(*command)["outcomes"] == {"sent": 20}
+    came = Counter(record.properties[FROM] for record in stored(shell, "Halves"))
+    assert len(came) == 20
+    assert set(came.values()) == {1}
+
+
 def test_loops_are_refused(shell: Shell, tmp_path: Path) -> None:
     prepare(shell, "dizzy", "Rounds", 3, **{TIMES: "3"})
     told = shell.json("dlq", "redrive", "dizzy", "--job", str(tmp_path / "dizzy.jsonl"))
@@ -144,6 +182,12 @@ def test_loops_are_refused(shell: Shell, tmp_path: Path) -> None:
                       str(tmp_path / "more.jsonl"))  # fmt: skip
     assert more["outcomes"] == {"sent": 3}
     assert {record.properties[TIMES] for record in stored(shell, "Rounds")} == {"4"}
+
+
+def test_a_count_of_loops_that_is_no_number_of_this_world(shell: Shell, tmp_path: Path) -> None:
+    prepare(shell, "endless", "Ages", 2, **{TIMES: "9" * 5_000})
+    told = shell.json("dlq", "redrive", "endless", "--job", str(tmp_path / "endless.jsonl"))
+    assert told["outcomes"] == {"refused": 2}
 
 
 def test_dead_letters_are_listed(shell: Shell) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gantrymq.admin import checkup, messages, traces
 from gantrymq.admin import groups as groups_of
 from gantrymq.admin import topics as topics_of
+from gantrymq.admin.session import Gathered
 from gantrymq.errors import GantryError, InvalidValue
 from gantrymq.model.message import OffsetId
 from gantrymq.model.names import dlq_topic, retry_topic
@@ -18,12 +19,17 @@ from gantrymq.wire.response_errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gantrymq.admin.checkup import Finding
     from gantrymq.admin.groups import GroupMembers, GroupProgress, QueueProgress
     from gantrymq.admin.messages import Found, Track
     from gantrymq.admin.session import Session
     from gantrymq.admin.traces import Trace
     from gantrymq.model.group import SubscriptionGroup
+
+TOPICS_ASKED_MAX: Final = 1_000
+TOPICS_AT_ONCE: Final = 64
 
 
 class Copy(NamedTuple):
@@ -63,47 +69,80 @@ class GroupLife(NamedTuple):
 
 
 async def find_message(session: Session, message_id: str, topic: str | None) -> Found:
-    """Return a message by either of its ids; without a topic, all topics are asked.
+    """Return a message by either of its ids; without a topic, many topics are asked.
 
     Raises:
-        NoMessage: nobody has it.
+        NoMessage: nobody has it; it says how many topics were asked, and whether there are more.
     """
-    viewed = await _viewed(session, message_id)
-    if viewed is not None:
-        return viewed
-    names = [topic] if topic else [
-        name for name in await topics_of.topic_names(session)
-        if not name.startswith("rmq_sys_")
-    ]  # fmt: skip
+    by_place = await viewed(session, message_id)
+    if by_place is not None:
+        return by_place
+    if topic:
+        answers = await _ask_topics(session, message_id, [topic])
+        where = f"topic {topic}"
+    else:
+        async with session.broad_searches:
+            names = await _topics_to_ask(session)
+            answers = await _ask_topics(session, message_id, names[:TOPICS_ASKED_MAX])
+        where = f"{len(names)} topics"
+        if len(names) > TOPICS_ASKED_MAX:
+            where = f"the first {TOPICS_ASKED_MAX} of {where}: name the topic that it is in"
+    found = [each for one in answers.found.values() for each in one]
+    if not found:
+        if not answers.found:
+            answers.check()
+        raise NoMessage(f"no message has the id {message_id} in {where}")
+    return next((each for each in found if _is_own(each.record.topic)), found[0])
+
+
+def _is_own(topic: str) -> bool:
+    """Tell whether a topic has messages of its own, and not copies for a group."""
+    return not topic.startswith("%")
+
+
+async def _topics_to_ask(session: Session) -> list[str]:
+    """Return all topics; first those in which messages are, and then those with copies."""
+    names = await topics_of.topic_names(session)
+    known = [name for name in names if not name.startswith("rmq_sys_")]
+    return sorted(known, key=lambda name: not _is_own(name))
+
+
+async def _ask_topics(
+    session: Session, message_id: str, names: list[str]
+) -> Gathered[str, list[Found]]:
+    """Ask topics for a message, some at a time, until one of them has it."""
 
     async def ask(name: str) -> list[Found]:
         return messages.found_in(await messages.query(session, name, message_id, unique=True))
 
-    answers = await session.gather(names, ask)
-    found = [each for one in answers.found.values() for each in one]
-    own = [each for each in found if not each.record.topic.startswith("%")]
-    if not found:
-        if not answers.found:
-            answers.check()
-        where = f"topic {topic}" if topic else f"{len(names)} topics"
-        raise NoMessage(f"no message has the id {message_id} in {where}")
-    return (own or found)[0]
+    answers: Gathered[str, list[Found]] = Gathered()
+    for at in range(0, len(names), TOPICS_AT_ONCE):
+        some = await session.gather(names[at : at + TOPICS_AT_ONCE], ask)
+        answers.found.update(some.found)
+        answers.problems.update(some.problems)
+        if any(found and _is_own(name) for name, found in some.found.items()):
+            break
+    return answers
 
 
-async def _viewed(session: Session, message_id: str) -> Found | None:
+async def viewed(
+    session: Session, message_id: str, known: Mapping[str, str] | None = None
+) -> Found | None:
     """Return the message with an offset id, or None if it is none of this cluster.
 
     A client's id may read as the offset id of a host that is no broker, so only brokers that the
     name servers know are asked. A broker may be known by another address than it stores: then the
-    port tells.
+    port tells. `known` are the addresses of the session, where they were asked for already.
     """
     try:
         where = OffsetId.parse(message_id)
     except InvalidValue:
         return None
-    known = await session.addresses()
+    if known is None:
+        known = await session.addresses()
+    told = messages.address_text(where.host)
     port = f":{where.host.port}"
-    likely = [where.host.text] if where.host.text in known else [
+    likely = [told] if told in known else [
         address for address in known if address.endswith(port)
     ]  # fmt: skip
     for address in likely:
@@ -114,6 +153,22 @@ async def _viewed(session: Session, message_id: str) -> Found | None:
         if record.offset_id.lower() == message_id.lower():
             return messages.Found(record, known[address])
     return None
+
+
+async def broker_address(session: Session, found: Found) -> str:
+    """Return where the broker is that a message was found on, as the name servers know it.
+
+    Raises:
+        NoMessage: no broker that they know has it.
+        NoSuchTarget: it has no master now.
+    """
+    name = found.broker_name
+    if not name:
+        again = await viewed(session, found.record.offset_id)
+        if again is None:
+            raise NoMessage(f"no broker of this cluster has {found.record.offset_id}")
+        name = again.broker_name
+    return await session.master_of(name)
 
 
 async def message_life(session: Session, message_id: str, topic: str | None = None) -> MessageLife:

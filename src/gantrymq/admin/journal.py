@@ -3,25 +3,30 @@
 One JSON value in a line, only ever added to. The first line says what the job is; a job of other
 settings refuses the file. A line that was cut by the end of its writer is taken off: what it would
 have said is not known, and whoever reads on finds it out anew. One process at a time has it.
+
+A long one takes a second to read and a slow disk as long to force: `async with`, `read` and
+`forced` do that on a thread, for a loop that has others to serve.
 """
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import json
 import os
 import secrets
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gantrymq.errors import GantryError, InvalidValue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
     from types import TracebackType
     from typing import Self
 
 Line = dict[str, Any]
+Told = TypeVar("Told")
 
 
 class JobInUse(GantryError):
@@ -29,7 +34,7 @@ class JobInUse(GantryError):
 
 
 class Journal:
-    """A job's file; `with Journal(...)` opens and locks it."""
+    """A job's file; `with Journal(...)` or `async with` opens and locks it."""
 
     def __init__(self, path: Path, job: Line) -> None:
         self.path = path
@@ -68,6 +73,30 @@ class Journal:
         trace: TracebackType | None,
     ) -> None:
         """Close it."""
+        self._file.close()
+
+    async def __aenter__(self) -> Self:
+        """Open it as `with` does, on a thread. Raises the same."""
+        return await _on_thread(self.__enter__, self._close)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close it."""
+        self._file.close()
+
+    async def read(self, work: Callable[[Journal], Told]) -> Told:
+        """Return what a function makes of it, on a thread."""
+        return await _on_thread(lambda: work(self))
+
+    async def forced(self) -> None:
+        """Have what was written on the disk, on a thread."""
+        await _on_thread(self.force)
+
+    def _close(self) -> None:
         self._file.close()
 
     def _begin(self) -> None:
@@ -127,3 +156,15 @@ class Journal:
     def force(self) -> None:
         """Have what was written on the disk."""
         os.fsync(self._file.fileno())
+
+
+async def _on_thread(work: Callable[[], Told], undo: Callable[[], object] = lambda: None) -> Told:
+    """Return what a thread makes of a file; it is done with it also when nobody waits any more."""
+    working = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(working)
+    except asyncio.CancelledError:
+        await asyncio.wait([working])
+        if working.exception() is None:
+            undo()
+        raise

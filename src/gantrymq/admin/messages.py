@@ -12,6 +12,7 @@ from gantrymq.model.group import SUBSCRIBE_ALL, ConsumeType, MessageModel
 from gantrymq.model.message import OffsetId
 from gantrymq.wire.bodies.running import DIRECT_CONSUMPTION
 from gantrymq.wire.codes import RequestCode, ResponseCode
+from gantrymq.wire.compression import plain_start
 from gantrymq.wire.headers.client import ConsumeMessageDirectlyRequest
 from gantrymq.wire.headers.offset import GetMaxOffsetRequest, OffsetResponse, SearchOffsetRequest
 from gantrymq.wire.headers.pull import PullMessageRequest, PullMessageResponse
@@ -23,6 +24,7 @@ from gantrymq.wire.sysflag import PullFlag
 
 if TYPE_CHECKING:
     from gantrymq.admin.session import Gathered, Session
+    from gantrymq.model.message import Host
     from gantrymq.model.queue import MessageQueue
     from gantrymq.wire.bodies.running import DirectConsumption
 
@@ -88,17 +90,20 @@ class Track(NamedTuple):
 async def view(session: Session, offset_id: str, topic: str | None = None) -> MessageRecord:
     """Return the message with an offset id, which says which broker has it.
 
+    Whatever host an id says is dialled: for an operator's own command line, and for nobody else's
+    ids. `explaining.viewed` asks known brokers only.
+
     Raises:
         InvalidValue: it is no offset id.
         ResponseError: the broker has no such message.
     """
     where = OffsetId.parse(offset_id)
-    address = (
-        where.host.text
-        if ":" not in where.host.address
-        else (f"[{where.host.address}]:{where.host.port}")
-    )
-    return await view_at(session, address, where.log_offset, topic)
+    return await view_at(session, address_text(where.host), where.log_offset, topic)
+
+
+def address_text(host: Host) -> str:
+    """Return a host as addresses are dialled and registered: IPv6 in brackets."""
+    return f"[{host.address}]:{host.port}" if ":" in host.address else host.text
 
 
 async def view_at(
@@ -329,19 +334,18 @@ async def is_consumed(session: Session, record: MessageRecord, group: str) -> bo
 
 
 async def consume_directly(
-    session: Session, group: str, client_id: str, offset_id: str, topic: str
+    session: Session, address: str, group: str, client_id: str, record: MessageRecord
 ) -> DirectConsumption:
-    """Have one member take a message now, whatever its offsets say.
+    """Have one member take a message now, whatever its offsets say; `address` is its broker's.
 
     Raises:
         ResponseError: it is not online, or did not answer in time.
     """
-    where = OffsetId.parse(offset_id)
     header = ConsumeMessageDirectlyRequest(
-        consumer_group=group, client_id=client_id, msg_id=offset_id, topic=topic
+        consumer_group=group, client_id=client_id, msg_id=record.offset_id, topic=record.topic
     )
     answered = await session.remote.call(
-        where.host.text, RequestCode.CONSUME_MESSAGE_DIRECTLY, header, timeout_s=15.0
+        address, RequestCode.CONSUME_MESSAGE_DIRECTLY, header, timeout_s=15.0
     )
     return DIRECT_CONSUMPTION.decode(answered.body)
 
@@ -352,3 +356,11 @@ def readable_body(record: MessageRecord) -> bytes:
         return record.plain_body()
     except GantryError:
         return record.body
+
+
+def readable_start(record: MessageRecord, bytes_max: int) -> bytes:
+    """Return the first bytes of a body, read as `readable_body` does; no more is decompressed."""
+    try:
+        return plain_start(record.body, record.raw.sys_flag, bytes_max)
+    except GantryError:
+        return record.body[:bytes_max]

@@ -85,6 +85,7 @@ class UndoEntry(msgspec.Struct, frozen=True):
     broker_name: str
     queue_id: int
     offset: int
+    """-1 if it had none."""
 
 
 class Undo(msgspec.Struct, frozen=True):
@@ -239,16 +240,28 @@ async def commit(
 
 
 def undo_of(group: str, moves: list[Move], now_ms: int) -> Undo:
-    """Return what takes a move back; queues that had no offset go to their beginning."""
+    """Return what takes a move back."""
     entries = tuple(
-        UndoEntry(move.queue.broker_name, move.queue.queue_id, max(move.before, 0))
-        for move in moves
+        UndoEntry(move.queue.broker_name, move.queue.queue_id, move.before) for move in moves
     )
     return Undo(group, moves[0].queue.topic, now_ms, entries)
 
 
 async def plan_undo(session: Session, undo: Undo) -> list[Move]:
-    """Return the plan that puts a group back where it was."""
+    """Return the plan that puts a group back where it was.
+
+    Queues in which it had no offset are left out: none can be taken away again, and to go to the
+    beginning instead would have the group take all that is stored.
+
+    Raises:
+        InvalidValue: there is no such queue any more, or it had no offset in any.
+        ResponseError: a broker did not answer: half a plan is none.
+    """
+    if all(entry.offset < 0 for entry in undo.queues):
+        raise InvalidValue(
+            f"group {undo.group} had no offset in {undo.topic} before it was moved, so there is"
+            " nothing to go back to: move it to where it is to go on"
+        )
     status = await topics_of.topic_status(session, undo.topic)
     for error in status.answers.problems.values():
         raise error
@@ -256,6 +269,8 @@ async def plan_undo(session: Session, undo: Undo) -> list[Move]:
     known = {(each.queue.broker_name, int(each.queue.queue_id)): each for each in status.queues}
     moves = []
     for entry in undo.queues:
+        if entry.offset < 0:
+            continue
         each = known.get((entry.broker_name, entry.queue_id))
         if each is None:
             raise InvalidValue(f"{undo.topic} has no queue {entry.broker_name}:{entry.queue_id}")

@@ -3,17 +3,41 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gantrymq.admin.messages import PULL_COUNT, pull, topic_queue
 
 if TYPE_CHECKING:
     from gantrymq.admin.session import Session
+    from gantrymq.clock import Clock
     from gantrymq.model.queue import MessageQueue
     from gantrymq.wire.record import MessageRecord
 
 PULLS_AT_ONCE: Final = 4
 EMPTY_PULLS_MAX: Final = 1_000
+WORK_S_MAX: Final = 0.004
+"""Work on the loop in one piece: brokers and dashboards share it."""
+
+
+class Breaths:
+    """Lets others have the loop in a long piece of work."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._since = clock.monotonic()
+
+    async def take(self) -> None:
+        """Wait for the others, if the work went on long enough."""
+        if self._clock.monotonic() - self._since >= WORK_S_MAX:
+            await asyncio.sleep(0)
+            self._since = self._clock.monotonic()
+
+
+class Some(NamedTuple):
+    """Messages of a queue, and the offset to go on from."""
+
+    records: list[MessageRecord]
+    next_offset: int
 
 
 async def queues_of(session: Session, topic: str) -> dict[MessageQueue, str]:
@@ -38,27 +62,69 @@ async def read_range(
     session: Session, address: str, queue: MessageQueue, begin: int, end: int
 ) -> list[MessageRecord]:
     """Return the messages of a queue from an offset up to another; those deleted are left out."""
-    slots = asyncio.Semaphore(PULLS_AT_ONCE)
+    return (await read_some(session, address, queue, begin, end)).records
 
-    async def part(first: int, behind: int) -> list[MessageRecord]:
+
+async def read_some(
+    session: Session,
+    address: str,
+    queue: MessageQueue,
+    begin: int,
+    end: int,
+    bytes_max: int | None = None,
+) -> Some:
+    """Return messages as `read_range` does, up to about so many bytes."""
+    slots = asyncio.Semaphore(PULLS_AT_ONCE)
+    budget = _Budget(bytes_max)
+
+    async def part(first: int, behind: int) -> Some:
         async with slots:
-            return await _read_part(session, address, queue, first, behind)
+            return await _read_part(session, address, queue, first, behind, budget)
 
     starts = range(begin, end, PULL_COUNT)
     parts = await asyncio.gather(*(part(at, min(at + PULL_COUNT, end)) for at in starts))
-    return [record for found in parts for record in found]
+    records: list[MessageRecord] = []
+    for first, found in zip(starts, parts, strict=True):
+        records += found.records
+        if found.next_offset < min(first + PULL_COUNT, end):
+            # What later parts brought is left for the next time: nothing may be jumped over.
+            return Some(records, found.next_offset)
+    return Some(records, end)
+
+
+class _Budget:
+    """Bytes that several pulls may bring together."""
+
+    def __init__(self, bytes_max: int | None) -> None:
+        self._left = bytes_max
+
+    @property
+    def is_spent(self) -> bool:
+        return self._left is not None and self._left <= 0
+
+    def spend(self, records: list[MessageRecord]) -> None:
+        if self._left is not None:
+            self._left -= sum(each.stored_bytes for each in records)
 
 
 async def _read_part(
-    session: Session, address: str, queue: MessageQueue, begin: int, end: int
-) -> list[MessageRecord]:
+    session: Session,
+    address: str,
+    queue: MessageQueue,
+    begin: int,
+    end: int,
+    budget: _Budget,
+) -> Some:
     records: list[MessageRecord] = []
     offset, empty = begin, 0
     while offset < end:
+        if budget.is_spent:
+            return Some(records, offset)
         pulled = await pull(session, address, queue, offset, count=min(PULL_COUNT, end - offset))
+        budget.spend(pulled.records)
         records += [one for one in pulled.records if begin <= one.queue_offset < end]
         empty = 0 if pulled.records else empty + 1
         if pulled.next_offset <= offset or empty > EMPTY_PULLS_MAX:
             break
         offset = pulled.next_offset
-    return records
+    return Some(records, end)

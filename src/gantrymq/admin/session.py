@@ -42,6 +42,8 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 ASKED_AT_ONCE_MAX: Final = 32
+SEARCHES_AT_ONCE_MAX: Final = 2
+"""Each holds what it read: one more waits."""
 TIMEOUT_S: Final = 5.0
 
 
@@ -87,6 +89,9 @@ class Session:
             connect_timeout_s=min(timeout_s, 3.0),
         )
         self.clock: Clock = clock or SystemClock()
+        self.searches = asyncio.Semaphore(SEARCHES_AT_ONCE_MAX)
+        self.broad_searches = asyncio.Semaphore(1)
+        """Of all topics: each asks thousands of questions."""
         self._connections: Connections | None = None
 
     @property

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
     from gantrymq.admin.redrive import Order
     from gantrymq.admin.session import Session
+
+log = logging.getLogger(__name__)
 
 JOBS_MAX: Final = 100
 """Jobs that are remembered; the oldest that have ended are forgotten."""
@@ -100,6 +103,8 @@ class Jobs:
         if job.task is not None:
             job.task.cancel()
             await asyncio.gather(job.task, return_exceptions=True)
+        if job.state == RUNNING:  # it was stopped before its first step
+            job.state, job.ended_ms = "stopped", self._session.clock.now_ms()
         return job
 
     async def stop(self) -> None:
@@ -121,6 +126,10 @@ class Jobs:
             job.state = "stopped"
         except (GantryError, OSError) as error:
             job.state, job.error = "failed", str(error)
+        except Exception as error:
+            # A job that ends unsaid would stay "running", and with it its group for ever.
+            log.exception("the redrive of group %s failed", job.order.group)
+            job.state, job.error = "failed", f"{type(error).__name__}: the log says more"
         finally:
             job.ended_ms = self._session.clock.now_ms()
 

@@ -48,7 +48,8 @@ class Endpoint:
         self._kept: tuple[float, bytes] | None = None
         self._running: asyncio.Task[bytes] | None = None
         self._http = HttpResponder(
-            {"/metrics": self._metrics, "/healthz": self._alive, "/readyz": self._ready}
+            {"/metrics": self._metrics, "/healthz": self._alive, "/readyz": self._ready},
+            always=("/healthz",),
         )
         self.address = ""
         """`host:port` where it listens."""

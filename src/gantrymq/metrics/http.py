@@ -1,7 +1,9 @@
 """A responder for the few who ask over HTTP: GET, an answer, and the connection is closed.
 
-It is no web server. A request may have `HEAD_BYTES_MAX` bytes and take `HEAD_S_MAX` to come; so
-many connections may be open at once, and one more is told to come again.
+It is no web server. A request may have `HEAD_BYTES_MAX` bytes and take `HEAD_S_MAX` to come, and
+its answer `ANSWER_S_MAX` to be read to its end; whoever is slower is cut off. So many connections
+may be open at once, of all and of one peer, and one more is told to come again. Paths that are
+`always` answered are so even then: a full port is no reason to take a process for dead.
 
 Owned by the event loop's task.
 """
@@ -15,7 +17,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 log = logging.getLogger(__name__)
 
@@ -23,6 +25,11 @@ HEAD_BYTES_MAX: Final = 8192
 HEAD_S_MAX: Final = 5.0
 ANSWER_S_MAX: Final = 30.0
 CONNECTIONS_MAX: Final = 32
+PEER_CONNECTIONS_MAX: Final = 16
+CROWDED_HEAD_S_MAX: Final = 1.0
+"""For the request of one that is too many: it may be for a path that is always answered."""
+CUT_OFF_FROM: Final = 4 * CONNECTIONS_MAX
+"""Connections beyond that many are closed unheard."""
 LINGER_S_MAX: Final = 0.5
 LINGER_BYTES_MAX: Final = 1 << 20
 JSON: Final = "application/json"
@@ -53,12 +60,18 @@ class HttpResponder:
         self,
         routes: Mapping[str, Callable[[], Awaitable[HttpAnswer]]],
         *,
+        always: Iterable[str] = (),
         head_s_max: float = HEAD_S_MAX,
+        answer_s_max: float = ANSWER_S_MAX,
     ) -> None:
         self._routes = dict(routes)
+        self._always = frozenset(always)
         self._head_s_max = head_s_max
+        self._answer_s_max = answer_s_max
         self._server: asyncio.Server | None = None
-        self._open: set[asyncio.Task[None]] = set()
+        self._is_stopping = False
+        self._open: dict[asyncio.Task[None], str] = {}
+        """Each with its peer's address."""
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
         """Listen; return where. Port 0 is any that is free.
@@ -74,6 +87,7 @@ class HttpResponder:
         """Listen no more, and leave nobody waiting."""
         if self._server is None:
             return
+        self._is_stopping = True
         self._server.close()
         for task in tuple(self._open):
             task.cancel()
@@ -81,30 +95,36 @@ class HttpResponder:
         await self._server.wait_closed()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        peer = str((writer.get_extra_info("peername") or ("",))[0])
         task = asyncio.current_task()
         if task is not None:
-            self._open.add(task)
-            task.add_done_callback(self._open.discard)
+            self._open[task] = peer
+            task.add_done_callback(lambda done: self._open.pop(done, None))
         try:
-            async with asyncio.timeout(ANSWER_S_MAX):
-                answer = await self._answer(reader)
+            if self._is_stopping or len(self._open) > CUT_OFF_FROM:
+                return
+            async with asyncio.timeout(self._answer_s_max):
+                answer = await self._answer(reader, peer)
                 writer.write(_encoded(answer))
                 await writer.drain()
                 if answer.status >= HTTPStatus.BAD_REQUEST:
                     await _linger(reader, writer)
+                writer.close()
+                await writer.wait_closed()
         except (OSError, TimeoutError):
             log.debug("a reader of metrics went away")
         except asyncio.CancelledError:
             log.debug("a reader of metrics was cut off")  # by `stop`, which waits for this task
         finally:
-            writer.close()
-            with suppress(OSError):
-                await writer.wait_closed()
+            # Nothing after a close; otherwise what was not read yet is not waited for.
+            writer.transport.abort()
 
-    async def _answer(self, reader: asyncio.StreamReader) -> HttpAnswer:
+    async def _answer(self, reader: asyncio.StreamReader, peer: str) -> HttpAnswer:
+        is_crowded = self._is_crowded(peer)
+        head_s_max = min(self._head_s_max, CROWDED_HEAD_S_MAX) if is_crowded else self._head_s_max
         try:
-            self._check_room()
-            return await self._route(await self._read_path(reader))()
+            path = await self._read_path(reader, head_s_max)
+            return await self._route(path, is_crowded=is_crowded)()
         except _Refused as refused:
             return HttpAnswer(refused.status, _TEXT, f"{refused}\n".encode())
         except Exception:
@@ -112,25 +132,27 @@ class HttpResponder:
             why = b"this could not be answered; the log says why\n"
             return HttpAnswer(HTTPStatus.INTERNAL_SERVER_ERROR, _TEXT, why)
 
-    def _check_room(self) -> None:
-        if len(self._open) > CONNECTIONS_MAX:
-            raise _Refused(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections; come again")
+    def _is_crowded(self, peer: str) -> bool:
+        of_peer = sum(each == peer for each in self._open.values())
+        return len(self._open) > CONNECTIONS_MAX or of_peer > PEER_CONNECTIONS_MAX
 
-    def _route(self, path: str) -> Callable[[], Awaitable[HttpAnswer]]:
+    def _route(self, path: str, *, is_crowded: bool) -> Callable[[], Awaitable[HttpAnswer]]:
+        if is_crowded and path not in self._always:
+            raise _Refused(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections; come again")
         route = self._routes.get(path)
         if route is None:
             known = ", ".join(sorted(self._routes))
             raise _Refused(HTTPStatus.NOT_FOUND, f"there is nothing here; try {known}")
         return route
 
-    async def _read_path(self, reader: asyncio.StreamReader) -> str:
+    async def _read_path(self, reader: asyncio.StreamReader, head_s_max: float) -> str:
         """Return the path of the request that a connection brings.
 
         Raises:
             _Refused: it is none, too large, too slow, or no GET.
         """
         try:
-            async with asyncio.timeout(self._head_s_max):
+            async with asyncio.timeout(head_s_max):
                 head = await reader.readuntil(b"\r\n\r\n")
         except asyncio.LimitOverrunError:
             status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE

@@ -58,6 +58,37 @@ def plain_body(body: bytes, sys_flag: int, bytes_max: int = DECOMPRESSED_BODY_BY
     return body if kind is None else decompress(body, kind, bytes_max)
 
 
+def plain_start(body: bytes, sys_flag: int, bytes_max: int) -> bytes:
+    """Return the first bytes of a stored body as its producer gave it; no more is decompressed.
+
+    Raises ContentError if it was not compressed so, and for an unknown kind of compression.
+    """
+    kind = compression(sys_flag)
+    if kind is None:
+        return body[:bytes_max]
+    try:
+        if kind is Compression.LZ4:
+            started: bytes = lz4.frame.LZ4FrameDecompressor().decompress(body, max_length=bytes_max)
+            return started
+        if kind is Compression.ZSTD:
+            return _zstd_start(body, bytes_max)[:bytes_max]
+        return zlib.decompressobj().decompress(body, bytes_max)
+    except (zlib.error, zstandard.ZstdError, RuntimeError, EOFError) as error:
+        raise ContentError("body", f"is not {kind.name}: {error}") from error
+
+
+def _zstd_start(body: bytes, bytes_max: int) -> bytes:
+    stream = zstandard.ZstdDecompressor(max_window_size=DECOMPRESSED_BODY_BYTES_MAX).decompressobj()
+    parts: list[bytes] = []
+    size = 0
+    for position in range(0, len(body), _ZSTD_STEP_BYTES):
+        if stream.eof or size >= bytes_max:
+            break
+        parts.append(stream.decompress(body[position : position + _ZSTD_STEP_BYTES]))
+        size += len(parts[-1])
+    return b"".join(parts)
+
+
 def _decompress_zlib(body: bytes, bytes_max: int) -> bytes:
     stream = zlib.decompressobj()
     try:

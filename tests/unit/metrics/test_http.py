@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 import pytest
 
-from gantrymq.metrics.http import CONNECTIONS_MAX, HEAD_BYTES_MAX, HttpAnswer, HttpResponder
+from gantrymq.metrics.http import (
+    CONNECTIONS_MAX,
+    HEAD_BYTES_MAX,
+    PEER_CONNECTIONS_MAX,
+    HttpAnswer,
+    HttpResponder,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 TEST_S_MAX = 20
+LARGE = 64 << 20
+"""More than the buffers of two sockets hold."""
 
 
 async def hello() -> HttpAnswer:
     return HttpAnswer(HTTPStatus.OK, "text/plain", b"hello")
+
+
+async def large() -> HttpAnswer:
+    return HttpAnswer(HTTPStatus.OK, "text/plain", bytes(LARGE))
 
 
 async def broken() -> HttpAnswer:
@@ -26,8 +39,11 @@ async def broken() -> HttpAnswer:
 
 
 @asynccontextmanager
-async def responder(head_s_max: float = 5.0) -> AsyncIterator[int]:
-    made = HttpResponder({"/hello": hello, "/broken": broken}, head_s_max=head_s_max)
+async def responder(head_s_max: float = 5.0, answer_s_max: float = 30.0) -> AsyncIterator[int]:
+    routes = {"/hello": hello, "/broken": broken, "/large": large, "/alive": hello}
+    made = HttpResponder(
+        routes, always=["/alive"], head_s_max=head_s_max, answer_s_max=answer_s_max
+    )
     _, port = await made.start("127.0.0.1", 0)
     try:
         yield port
@@ -104,7 +120,8 @@ def test_too_many_are_told_to_come_again() -> None:
     async def main() -> list[bytes]:
         async with responder() as port:
             idle = [
-                await asyncio.open_connection("127.0.0.1", port) for _ in range(CONNECTIONS_MAX)
+                await asyncio.open_connection("127.0.0.1", port)
+                for _ in range(PEER_CONNECTIONS_MAX)
             ]
             while (first := await said(port, b"GET /hello HTTP/1.1\r\n\r\n")).endswith(b"hello"):
                 pass  # the others are not accepted yet
@@ -121,6 +138,62 @@ def test_too_many_are_told_to_come_again() -> None:
     first, then = asyncio.run(asyncio.wait_for(main(), TEST_S_MAX))
     assert first.startswith(b"HTTP/1.1 503 ")
     assert then.startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize("each_from", ["127.0.0.1", "127.0.0.{}"])
+def test_health_is_answered_where_nothing_else_is(each_from: str) -> None:
+    async def main() -> list[bytes]:
+        async with responder() as port:
+            idle = [
+                await asyncio.open_connection(
+                    "127.0.0.1", port, local_addr=(each_from.format(number + 2), 0)
+                )
+                for number in range(CONNECTIONS_MAX)
+            ]
+            while (full := await said(port, b"GET /hello HTTP/1.1\r\n\r\n")).endswith(b"hello"):
+                pass  # the others are not accepted yet
+            alive = await said(port, b"GET /alive HTTP/1.1\r\n\r\n")
+            for _, writer in idle:
+                writer.close()
+            return [full, alive]
+
+    full, alive = asyncio.run(asyncio.wait_for(main(), TEST_S_MAX))
+    assert full.startswith(b"HTTP/1.1 503 ")
+    assert alive.startswith(b"HTTP/1.1 200 ")
+
+
+@asynccontextmanager
+async def one_that_does_not_read(port: int) -> AsyncIterator[socket.socket]:
+    with socket.socket() as slow:
+        slow.setblocking(False)
+        loop = asyncio.get_running_loop()
+        await loop.sock_connect(slow, ("127.0.0.1", port))
+        await loop.sock_sendall(slow, b"GET /large HTTP/1.1\r\n\r\n")
+        await asyncio.sleep(0.1)
+        yield slow
+
+
+def test_a_slow_reader_is_cut_off_in_time() -> None:
+    async def main() -> int:
+        async with responder(answer_s_max=0.3) as port, one_that_does_not_read(port) as slow:
+            await asyncio.sleep(0.6)
+            got, loop = 0, asyncio.get_running_loop()
+            with suppress(ConnectionError):
+                while some := await loop.sock_recv(slow, 1 << 20):
+                    got += len(some)
+            return got
+
+    assert asyncio.run(asyncio.wait_for(main(), TEST_S_MAX)) < LARGE
+
+
+def test_a_stop_does_not_wait_for_a_slow_reader() -> None:
+    async def main() -> None:
+        made = HttpResponder({"/large": large})
+        _, port = await made.start("127.0.0.1", 0)
+        async with one_that_does_not_read(port):
+            await asyncio.wait_for(made.stop(), 5)
+
+    asyncio.run(asyncio.wait_for(main(), TEST_S_MAX))
 
 
 def test_a_stop_leaves_nobody_waiting() -> None:

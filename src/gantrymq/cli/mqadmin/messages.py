@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING
 
-from gantrymq.admin import messages
+from gantrymq.admin import explaining, messages
 from gantrymq.cli.output import Answer, Cell, Table, moment
 from gantrymq.errors import InvalidValue
 from gantrymq.model.message import OffsetId
@@ -101,9 +101,8 @@ async def _with_tracks(session: Session, found: Found) -> Answer:
 async def _consume(session: Session, given: Given, record: MessageRecord) -> Answer:
     """Have a member take a message now."""
     group, client_id = given.text("consumerGroup"), given.text("clientId")
-    result = await messages.consume_directly(
-        session, group, client_id, record.offset_id, record.topic
-    )
+    address = await explaining.broker_address(session, messages.Found(record, ""))
+    result = await messages.consume_directly(session, address, group, client_id, record)
     name = result.consume_result.name if result.consume_result is not None else "unknown"
     text = (
         f"ConsumeMessageDirectlyResult [order={str(result.order).lower()},"

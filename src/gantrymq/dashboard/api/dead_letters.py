@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from gantrymq.admin import messages, redrive
+from gantrymq.admin import explaining, messages, redrive
 from gantrymq.admin import topics as topics_of
 from gantrymq.admin.protected import check_may_change_group
+from gantrymq.admin.reading import Breaths
 from gantrymq.admin.search import search
 from gantrymq.dashboard.accounts import Role
-from gantrymq.dashboard.api.messages import condition_of, row_data
+from gantrymq.dashboard.api.messages import (
+    LOOKED_AT_BYTES_MAX,
+    condition_of,
+    row_data,
+    rows_of,
+)
 from gantrymq.dashboard.api.names import known_topics
 from gantrymq.dashboard.calls import Download, Endpoint, Page, Rows, problem_data
 from gantrymq.errors import InvalidValue
+from gantrymq.limits import BODY_BYTES_MAX
 from gantrymq.model.names import DLQ_PREFIX, check_group, check_topic, dlq_topic
+from gantrymq.wire.peer import PeerLate
+from gantrymq.wire.response_errors import NoMessage
 
 if TYPE_CHECKING:
     from gantrymq.admin.messages import Found
@@ -24,6 +34,11 @@ if TYPE_CHECKING:
 SHOWN_MAX: Final = 50
 LOOKED_AT_MAX: Final = 20_000
 EXPORTED_MAX: Final = 2_000
+EXPORTED_BYTES_MAX: Final = 64 << 20
+EXPORTED_BODY_BYTES_MAX: Final = BODY_BYTES_MAX + 1
+"""One more than clients send; what has so many is cut, and says so."""
+RESEND_S_MAX: Final = 45.0
+"""Less than a request may take: whoever asked must hear which ones were sent."""
 
 
 async def list_groups(call: Call) -> object:
@@ -76,30 +91,48 @@ async def show(call: Call) -> object:
         call.session, dlq_topic(group), condition_of(call), position=call.maybe("position"),
         begin_ms=call.maybe_number("beginMs"), end_ms=call.maybe_number("endMs"),
         looked_at_max=LOOKED_AT_MAX, found_max=call.number("rows", SHOWN_MAX, least=1, most=200),
+        bytes_max=LOOKED_AT_BYTES_MAX,
     )  # fmt: skip
     return {
-        "rows": [_letter(each) for each in told.found], "lookedAt": told.looked_at,
+        "rows": await rows_of(call, told.found, _letter), "lookedAt": told.looked_at,
         "total": told.total, "next": told.next_position, **problem_data([]),
     }  # fmt: skip
 
 
 async def export(call: Call) -> object:
-    """Return dead letters as a file: one JSON value in a line, bodies as text where they are."""
+    """Return dead letters as a file: one JSON value in a line, bodies as text where they are.
+
+    Where it is cut, the last line says so, and the `position` that the next file goes on from.
+    """
     group = check_group(call.text("group"))
     told = await search(
         call.session, dlq_topic(group), condition_of(call), found_max=EXPORTED_MAX,
         begin_ms=call.maybe_number("beginMs"), end_ms=call.maybe_number("endMs"),
+        position=call.maybe("position"), bytes_max=EXPORTED_BYTES_MAX,
     )  # fmt: skip
-    lines = []
+    content, breaths = bytearray(), Breaths(call.session.clock)
+    position = told.next_position
     for each in told.found:
-        body = messages.readable_body(each.record)
-        row = {**_letter(each), "properties": each.record.properties}
-        try:
-            row["body"] = body.decode()
-        except UnicodeDecodeError:
-            row["bodyBase64"] = body
-        lines.append(msgspec.json.encode(row) + b"\n")
-    return Download(b"".join(lines), f"dead-letters-{group}.jsonl")
+        content += _exported(each)
+        if len(content) >= EXPORTED_BYTES_MAX and each is not told.found[-1]:
+            position = told.position_behind(each)
+            break
+        await breaths.take()
+    if position is not None:
+        content += msgspec.json.encode({"isCut": True, "position": position}) + b"\n"
+    return Download(bytes(content), f"dead-letters-{group}.jsonl")
+
+
+def _exported(found: Found) -> bytes:
+    body = messages.readable_start(found.record, EXPORTED_BODY_BYTES_MAX)
+    row = {**_letter(found), "properties": found.record.properties}
+    if len(body) == EXPORTED_BODY_BYTES_MAX:
+        row["isBodyCut"] = True
+    try:
+        row["body"] = body.decode()
+    except UnicodeDecodeError:
+        row["bodyBase64"] = body
+    return msgspec.json.encode(row) + b"\n"
 
 
 def _order(call: Call) -> redrive.Order:
@@ -141,6 +174,19 @@ async def halt(call: Call) -> object:
     return (await call.parts.jobs.halt(call.text("id"))).data()
 
 
+def _origin(found: Found, group: str, offset_id: str) -> str:
+    """Return the topic that a dead letter came from.
+
+    Raises:
+        InvalidValue: it is none of the group's.
+    """
+    told = found.record.properties
+    topic = told.get("RETRY_TOPIC") or told.get("DLQ_ORIGIN_TOPIC")
+    if found.record.topic != dlq_topic(group) or not topic:
+        raise InvalidValue(f"{offset_id} is no dead letter of {group} with a topic")
+    return topic
+
+
 async def resend_some(call: Call) -> object:
     """Send some dead letters again at once, to the topics that they came from."""
     from gantrymq.admin.sending import Copier  # noqa: PLC0415
@@ -151,15 +197,22 @@ async def resend_some(call: Call) -> object:
         raise InvalidValue("name 1 to 200 messages")
     call.detail = f"of {len(ids)}: {' '.join(ids)}"
 
+    known = await call.session.addresses()
+    until = asyncio.get_running_loop().time() + RESEND_S_MAX
     async with Copier(call.session) as copier:
 
         async def one(offset_id: str) -> str:
-            record = await messages.view(call.session, offset_id)
-            told = record.properties
-            topic = told.get("RETRY_TOPIC") or told.get("DLQ_ORIGIN_TOPIC")
-            if record.topic != dlq_topic(group) or not topic:
-                raise InvalidValue(f"{offset_id} is no dead letter of {group} with a topic")
-            return (await copier.copy(record, topic)).message_id
+            said = "it was not sent"
+            try:
+                async with asyncio.timeout_at(until):
+                    found = await explaining.viewed(call.session, offset_id, known)
+                    if found is None:
+                        raise NoMessage(f"no broker of this cluster has {offset_id[:128]}")
+                    topic = _origin(found, group, offset_id)
+                    said = "it may have been sent"
+                    return (await copier.copy(found.record, topic)).message_id
+            except TimeoutError:
+                raise PeerLate(f"there was no time left: {said}") from None
 
         answers = await call.session.gather(ids, one)
     call.detail = f"{len(answers.found)} sent, {len(answers.problems)} not"

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.admin import explaining, messages
+from gantrymq.admin.reading import Breaths
 from gantrymq.admin.search import Condition, search
 from gantrymq.admin.sending import resend
 from gantrymq.dashboard.accounts import Role
 from gantrymq.dashboard.calls import Download, Endpoint, plain, problem_data
 from gantrymq.errors import InvalidValue
 from gantrymq.model.names import TRACE_TOPIC
+from gantrymq.wire.sysflag import compression
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gantrymq.admin.explaining import MessageLife
     from gantrymq.admin.messages import Found
     from gantrymq.dashboard.calls import Call
@@ -24,17 +29,34 @@ BODY_BYTES_MAX: Final = 64 * 1024
 PREVIEW_CHARACTERS: Final = 120
 FOUND_MAX: Final = 50
 LOOKED_AT_MAX: Final = 20_000
+LOOKED_AT_BYTES_MAX: Final = 32 << 20
+MEASURED_BYTES_MAX: Final = 256 * 1024
+"""Of a body in a list: to say how large a compressed one is, it has to be decompressed."""
+
+
+async def rows_of(
+    call: Call, found: list[Found], make: Callable[[Found], dict[str, object]]
+) -> list[dict[str, object]]:
+    """Return messages as lists have them; others have the loop in between."""
+    rows, breaths = [], Breaths(call.session.clock)
+    for each in found:
+        rows.append(make(each))
+        await breaths.take()
+    return rows
 
 
 def row_data(found: Found) -> dict[str, object]:
-    """Return a message as lists have it."""
+    """Return a message as lists have it; a large compressed body is `isLarger` than it says."""
     record = found.record
-    body = messages.readable_body(record)
+    body = messages.readable_start(record, MEASURED_BYTES_MAX)
+    is_packed = compression(record.raw.sys_flag) is not None
+    size = len(body) if is_packed else len(record.body)
     return {
         "id": record.unique_key or record.offset_id, "offsetId": record.offset_id,
         "topic": record.topic, "broker": found.broker_name, "queue": record.queue_id,
         "offset": record.queue_offset, "storedMs": record.raw.store_timestamp,
-        "tag": record.tags or "", "keys": list(record.keys), "bytes": len(body),
+        "tag": record.tags or "", "keys": list(record.keys), "bytes": size,
+        "isLarger": is_packed and size >= MEASURED_BYTES_MAX,
         "preview": preview_of(body), "retries": record.raw.reconsume_times,
     }  # fmt: skip
 
@@ -65,7 +87,7 @@ async def find(call: Call) -> object:
         )
         found = messages.found_in(answers)
         return {
-            "rows": [row_data(each) for each in found], "lookedAt": len(found),
+            "rows": await rows_of(call, found, row_data), "lookedAt": len(found),
             "total": len(found), "next": None,
             "isCut": len(found) >= messages.KEY_MATCHES_MAX,
             **problem_data(answers.complaints),
@@ -73,10 +95,11 @@ async def find(call: Call) -> object:
     told = await search(
         call.session, topic, condition_of(call), begin_ms=begin_ms, end_ms=end_ms,
         position=call.maybe("position"), looked_at_max=LOOKED_AT_MAX,
+        bytes_max=LOOKED_AT_BYTES_MAX,
         found_max=call.number("rows", FOUND_MAX, least=1, most=200),
     )  # fmt: skip
     return {
-        "rows": [row_data(each) for each in told.found], "lookedAt": told.looked_at,
+        "rows": await rows_of(call, told.found, row_data), "lookedAt": told.looked_at,
         "total": told.total, "next": told.next_position, "isCut": told.next_position is not None,
         **problem_data([]),
     }  # fmt: skip
@@ -86,16 +109,22 @@ async def show(call: Call) -> object:
     """Return a message by either of its ids, with its body."""
     found = await _found(call)
     record = found.record
-    body = messages.readable_body(record)
+    body = await _whole_body(call, record)
     shown = body[:BODY_BYTES_MAX]
     return {
-        **row_data(found),
+        **row_data(found), "bytes": len(body), "isLarger": False,
         "uniqueKey": record.unique_key or "", "properties": record.properties,
         "bornMs": record.raw.born_timestamp, "bornHost": record.born_host.text,
         "storeHost": record.store_host.text, "logOffset": record.log_offset,
         "storedBytes": record.stored_bytes, "isCut": len(shown) < len(body),
         "body": base64.b64encode(shown).decode(),
     }  # fmt: skip
+
+
+async def _whole_body(call: Call, record: MessageRecord) -> bytes:
+    """Return all of a body; a few bytes can become many, so few at once and on a thread."""
+    async with call.session.searches:
+        return await asyncio.to_thread(messages.readable_body, record)
 
 
 async def _found(call: Call) -> Found:
@@ -124,7 +153,7 @@ async def life(call: Call) -> object:
 async def body_file(call: Call) -> object:
     """Return a body as it was sent, as a file."""
     record: MessageRecord = (await _found(call)).record
-    return Download(messages.readable_body(record), f"{record.unique_key or record.offset_id}.bin")
+    return Download(await _whole_body(call, record), f"{record.unique_key or record.offset_id}.bin")
 
 
 async def send_again(call: Call) -> object:
@@ -139,9 +168,8 @@ async def send_again(call: Call) -> object:
     if client is None:
         raise InvalidValue("name the member of the group that is to take it")
     call.detail = f"to {client} of group {group}"
-    taken = await messages.consume_directly(
-        call.session, group, client, found.record.offset_id, found.record.topic
-    )
+    address = await explaining.broker_address(call.session, found)
+    taken = await messages.consume_directly(call.session, address, group, client, found.record)
     said = taken.consume_result.name if taken.consume_result is not None else "UNKNOWN"
     return {"result": said, "remark": taken.remark or "", "tookMs": taken.spent_time_mills}
 

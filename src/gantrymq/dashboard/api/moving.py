@@ -100,7 +100,11 @@ async def take_back(call: Call) -> object:
     moves = await offsets.plan_undo(call.session, undo)
     call.target += f" topic {plain(undo.topic)}"
     kept = call.parts.undo.put(offsets.undo_of(undo.group, moves, call.parts.clock.now_ms()))
-    await offsets.apply(call.session, undo.group, moves, online=not call.flag("offline"))
+    try:
+        await offsets.apply(call.session, undo.group, moves, online=not call.flag("offline"))
+    except offsets.NotMoved:
+        call.parts.undo.drop(kept)
+        raise
     return {"moves": _moves_data(moves), "undo": kept}
 
 

@@ -1,0 +1,179 @@
+"""The sends of a redrive: at a pace, each with a mark, and an outcome for every one of them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from gantrymq.admin.redrive_marks import already_sent
+from gantrymq.admin.redrive_plan import FROM, JOB, TIMES, TO_GROUP, place_of, queue_name, times
+from gantrymq.errors import GantryError, InvalidValue
+from gantrymq.wire.codes import ResponseCode
+from gantrymq.wire.peer import PeerGone, PeerLate
+from gantrymq.wire.response_errors import ResponseError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gantrymq.admin.journal import Journal
+    from gantrymq.admin.redrive_marks import Ends
+    from gantrymq.admin.redrive_plan import Order, Progress
+    from gantrymq.admin.sending import Copier
+    from gantrymq.admin.session import Session
+    from gantrymq.model.queue import MessageQueue
+    from gantrymq.wire.record import MessageRecord
+
+SENDS_AT_ONCE: Final = 500
+BATCH: Final = 100
+TRIES: Final = 3
+SETTLE_MS: Final = 3_000
+"""After it, a request of a process that was killed has arrived or never will."""
+NOT_NOW: Final = frozenset(
+    {ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE, ResponseCode.GO_AWAY}
+)
+"""Answers that say: not stored, try later."""
+
+
+class Sends:
+    """Sends dead letters of one run, and notes what became of each."""
+
+    def __init__(
+        self,
+        session: Session,
+        order: Order,
+        progress: Progress,
+        watch: Callable[[Progress], None],
+        journal: Journal,
+        copier: Copier,
+    ) -> None:
+        self.session = session
+        self.order = order
+        self.progress = progress
+        self.watch = watch
+        self.journal = journal
+        self.copier = copier
+        self.name = journal.id
+        self.sent = 0
+        """By this run; what earlier ones sent does not count against its number."""
+        self._paced_from = session.clock.monotonic()
+        self._paced = 0
+
+    @property
+    def room(self) -> int | None:
+        """Return how many more this run may send; None is no limit."""
+        return max(self.order.count_max - self.sent, 0) if self.order.count_max else None
+
+    async def send_all(self, queue: MessageQueue, records: list[MessageRecord], ends: Ends) -> None:
+        """Send messages, and those whose fate is not known again if they have not arrived."""
+        left = records
+        for attempt in range(TRIES):
+            left = await self._send_once(queue, left)
+            if not left:
+                return
+            await asyncio.sleep(SETTLE_MS / 1000)
+            sent = await already_sent(self.session, self.name, ends)
+            arrived = [r for r in left if place_of(queue, r) in sent]
+            self.note(queue, [
+                (r.queue_offset, "sent", sent[place_of(queue, r)]) for r in arrived
+            ])  # fmt: skip
+            known = {record.queue_offset for record in arrived}
+            left = [record for record in left if record.queue_offset not in known]
+            if attempt == TRIES - 1 and left:
+                raise GantryError(
+                    f"{len(left)} sends got no answer, {TRIES} times: the brokers are in trouble;"
+                    " run the same command again to go on"
+                )
+
+    async def _send_once(
+        self, queue: MessageQueue, records: list[MessageRecord]
+    ) -> list[MessageRecord]:
+        """Send messages, some at a time; return those of which nobody knows."""
+        doubtful: list[MessageRecord] = []
+        for at in range(0, len(records), SENDS_AT_ONCE):
+            some = records[at : at + SENDS_AT_ONCE]
+            await self._pace(len(some))
+            outcomes: list[tuple[int, str, str | None]] = []
+            parts = self._parts(some)
+            results = await asyncio.gather(*(self._send_part(queue, part) for part in parts))
+            for part, (result, ids, why) in zip(parts, results, strict=True):
+                if result is None:
+                    doubtful += part
+                    continue
+                told = ids or [why] * len(part)
+                outcomes += [
+                    (record.queue_offset, result, text)
+                    for record, text in zip(part, told, strict=True)
+                ]
+            self.note(queue, outcomes)
+            self.watch(self.progress)
+        return doubtful
+
+    def _parts(self, records: list[MessageRecord]) -> list[list[MessageRecord]]:
+        """Return what goes together: batches to a topic, single messages to a retry topic."""
+        if self.order.to == TO_GROUP:
+            return [[record] for record in records]
+        by_topic: dict[str, list[MessageRecord]] = {}
+        for record in records:
+            by_topic.setdefault(self.order.target(record), []).append(record)
+        return [
+            found[at : at + BATCH]
+            for found in by_topic.values()
+            for at in range(0, len(found), BATCH)
+        ]
+
+    async def _send_part(
+        self, queue: MessageQueue, part: list[MessageRecord]
+    ) -> tuple[str | None, list[str], str]:
+        """Send messages of one target; return the outcome, or None for nobody knows."""
+        pairs = [(record, self._mark(queue, record)) for record in part]
+        topic = self.order.target(part[0])
+        if not topic:
+            return "failed", [], "it does not say which topic it came from"
+        try:
+            if self.order.to == TO_GROUP:
+                ids = [(await self.copier.copy(part[0], topic, pairs[0][1])).message_id]
+            else:
+                ids = await self.copier.copy_batch(pairs, topic)
+        except (PeerGone, PeerLate):
+            return None, [], ""
+        except ResponseError as error:
+            if error.code in NOT_NOW:
+                return None, [], ""
+            return "failed", [], str(error)
+        except InvalidValue as error:
+            return "failed", [], str(error)
+        return "sent", ids, ""
+
+    def _mark(self, queue: MessageQueue, record: MessageRecord) -> dict[str, str]:
+        return {
+            JOB: self.name,
+            FROM: place_of(queue, record),
+            TIMES: str(times(record) + 1),
+        }
+
+    async def _pace(self, count: int) -> None:
+        """Wait until so many more may go."""
+        if not self.order.rate:
+            return
+        now = self.session.clock.monotonic()
+        due = self._paced_from + self._paced / self.order.rate
+        if due > now:
+            await asyncio.sleep(due - now)
+        elif now - due > 1.0:  # what was not used a second ago is not caught up with
+            self._paced_from, self._paced = now, 0
+        self._paced += count
+
+    # -- outcomes ---------------------------------------------------------------------------------
+
+    def note(self, queue: MessageQueue, outcomes: Sequence[tuple[int, str, str | None]]) -> None:
+        """Write outcomes down: offset, what became of it, its new id or why not."""
+        name = queue_name(queue)
+        self.journal.add(
+            {"q": name, "o": offset, "r": result, **({} if text is None else {"t": text})}
+            for offset, result, text in outcomes
+        )
+        for offset, result, text in outcomes:
+            self.sent += result == "sent"
+            self.progress.outcomes[result] += 1
+            if result == "failed" and len(self.progress.examples) < 3:
+                self.progress.examples.append(f"{name}:{offset}: {text}")
