@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from support.dashboards import RunningDashboard
     from support.gantry import Running
 
+# For this folder: while a browser is driven, its thread has a running event loop.
 SHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """Give a server with topics, messages, groups and dead letters."""
     with gantry.server(tmp_path_factory.mktemp("cluster"), {"brokerName": "broker-a"}) as running:
@@ -29,7 +30,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def dashboard(
     server: Running, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningDashboard]:
@@ -39,7 +40,7 @@ def dashboard(
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
     """Give the browser."""
     with browsers.chromium() as browser:

@@ -137,7 +137,10 @@ def test_a_consumer_goes_to_the_slave_and_comes_back(stack: ExitStack, tmp_path:
     back = texts(MORE, "back")
     world.send(topic, [{"body": body} for body in back], producer=producer)
     world.all_of(consumer, backlog + turn + back)
-    assert pair.served() == (before[0] + MORE, before[1])
+    gained = [now - then for now, then in zip(pair.served(), before, strict=True)]
+    assert sum(gained) == MORE
+    # A queue whose pull was held by the slave gets one more answer there.
+    assert gained[1] <= MORE // 10, gained
 
     # Another group begins at the first message: it is far behind, and goes to the slave as well.
     pair.set_ratio(0)

@@ -204,9 +204,10 @@ def test_answers_may_come_in_any_order_and_in_pieces() -> None:
         stale = answer(10_000, b"x")
         frames = [answer(one, b"body-%d" % one) for one in reversed(numbers)]
         raw = b"".join([notice, stale, *frames, frames[-1]])
-        for at in range(0, len(raw), 7):
-            connection.sendall(raw[at : at + 7])
-        connection.recv(1)  # until it is closed
+        with suppress(ConnectionError):  # who has all answers may close, whatever else comes
+            for at in range(0, len(raw), 7):
+                connection.sendall(raw[at : at + 7])
+            connection.recv(1)  # until it is closed
 
     with peer(talk) as address:
         line = PullLine(address, None, 5.0)
