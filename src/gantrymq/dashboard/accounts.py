@@ -12,7 +12,7 @@ import hmac
 import os
 import re
 import secrets
-import time
+import threading
 from contextlib import contextmanager
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
@@ -222,11 +222,12 @@ class Accounts:
             os.close(handle)
 
     def _lock(self, handle: int) -> None:
+        pause = threading.Event()  # nobody sets it
         for _ in range(LOCK_TRIES_MAX):
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                time.sleep(LOCK_WAIT_S)
+                pause.wait(LOCK_WAIT_S)
             else:
                 return
         raise BadAccounts(f"{self.path} is being changed by another process: try again")
