@@ -14,6 +14,7 @@ from gantrymq.dashboard.accounts import Role
 from gantrymq.dashboard.api import dead_letters
 from gantrymq.dashboard.calls import Call
 from gantrymq.model.message import Host, OffsetId
+from gantrymq.model.queue import LogOffset
 from gantrymq.wire.response_errors import SystemFailure
 from support import dashboards
 
@@ -36,12 +37,15 @@ def seeded(shell: Shell) -> Shell:
 def test_dead_letters_are_sent_again_without_dialling_what_an_id_says(seeded: Shell) -> None:
     async def main() -> tuple[list[object], Any, Any]:
         dialled: list[object] = []
-        decoy = await asyncio.start_server(
-            lambda _reader, writer: dialled.append(writer.close()), "127.0.0.1", 0
-        )
+
+        def note(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.close()
+            dialled.append(writer)
+
+        decoy = await asyncio.start_server(note, "127.0.0.1", 0)
         host = Host("127.0.0.1", decoy.sockets[0].getsockname()[1])
         async with decoy, Session(seeded.server.name_server) as session:
-            forged = OffsetId(host, 0).text
+            forged = OffsetId(host, LogOffset(0)).text
             refused = await dead_letters.resend_some(
                 call_of(session, group="billing", ids=[forged])
             )

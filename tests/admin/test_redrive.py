@@ -25,6 +25,7 @@ from gantrymq.wire.codes import RequestCode
 from gantrymq.wire.properties import encode_properties
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from gantrymq.wire.record import MessageRecord
@@ -54,12 +55,19 @@ async def _die(
             await sending.send(made, None, sending.deadline(10))
 
 
-def prepare(shell: Shell, group: str, topic: str, count: int, queues: int = 1, **more: str) -> None:
+def prepare(
+    shell: Shell,
+    group: str,
+    topic: str,
+    count: int,
+    queues: int = 1,
+    properties: Mapping[str, str] | None = None,
+) -> None:
     shell.well("topic", "create", topic, "--queues", "2")
     shell.well("group", "create", group)
     shell.well("topic", "create", f"%DLQ%{group}", "--queues", str(queues))
     batch = min(count // queues, 500)
-    asyncio.run(_die(shell.server.name_server, group, topic, count, batch, **more))
+    asyncio.run(_die(shell.server.name_server, group, topic, count, batch, **(properties or {})))
 
 
 def stored(shell: Shell, topic: str) -> list[MessageRecord]:
@@ -175,7 +183,7 @@ def test_a_count_holds_in_a_window_that_was_left_open(shell: Shell, tmp_path: Pa
 
 
 def test_loops_are_refused(shell: Shell, tmp_path: Path) -> None:
-    prepare(shell, "dizzy", "Rounds", 3, **{TIMES: "3"})
+    prepare(shell, "dizzy", "Rounds", 3, properties={TIMES: "3"})
     told = shell.json("dlq", "redrive", "dizzy", "--job", str(tmp_path / "dizzy.jsonl"))
     assert told["outcomes"] == {"refused": 3}
     more = shell.json("dlq", "redrive", "dizzy", "--loops", "4", "--to", "topic", "--job",
@@ -185,7 +193,7 @@ def test_loops_are_refused(shell: Shell, tmp_path: Path) -> None:
 
 
 def test_a_count_of_loops_that_is_no_number_of_this_world(shell: Shell, tmp_path: Path) -> None:
-    prepare(shell, "endless", "Ages", 2, **{TIMES: "9" * 5_000})
+    prepare(shell, "endless", "Ages", 2, properties={TIMES: "9" * 5_000})
     told = shell.json("dlq", "redrive", "endless", "--job", str(tmp_path / "endless.jsonl"))
     assert told["outcomes"] == {"refused": 2}
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gantrymq.admin import search as search_of
-from gantrymq.admin.search import Condition, search
+from gantrymq.admin.search import BYTES_MAX, FOUND_MAX, Condition, search
 from gantrymq.admin.sending import Copier
 from gantrymq.admin.session import Session
 from gantrymq.client.outgoing import Outgoing
@@ -68,7 +68,14 @@ def test_a_search_in_pieces_finds_each_once(haystack: Shell, bounds: dict[str, i
     async def work(session: Session) -> list[list[str]]:
         pages, position = [], None
         while True:
-            told = await search(session, "%DLQ%straw", Condition(), position=position, **bounds)
+            told = await search(
+                session,
+                "%DLQ%straw",
+                Condition(),
+                position=position,
+                found_max=bounds.get("found_max", FOUND_MAX),
+                bytes_max=bounds.get("bytes_max", BYTES_MAX),
+            )
             pages.append([each.record.offset_id for each in told.found])
             position = told.next_position
             if position is None:

@@ -1,8 +1,8 @@
 """The same tests against our own broker and against Apache RocketMQ's, old and new.
 
 A test that takes `target` runs once for each of them. Servers are started once for each worker of a
-run and shared by all tests of it, so every test has topics and groups of its own. They end with the
-last test of this folder: Apache's 5.5.0 keeps a core busy for ever once it had a transaction.
+run and shared by all tests of it, so every test has topics and groups of its own. Ours come last
+and stay to the end of the run: Apache's 5.5.0 keeps a core busy for ever once it had a transaction.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 TEST_S_MAX = 150
 TARGETS = [
-    "gantrymq",
     *(pytest.param(f"apache-{each}", marks=pytest.mark.tool("java")) for each in apache.VERSIONS),
+    "gantrymq",
 ]
 
 
-@pytest.fixture(scope="package", params=TARGETS)
+@pytest.fixture(scope="session", params=TARGETS)
 def target(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Target]:

@@ -129,7 +129,7 @@ class Churn:
 
 
 @pytest.mark.parametrize(
-    "target", [OURS, *THEIRS] if IS_LONG else [OURS], indirect=True, scope="package"
+    "target", [OURS, *THEIRS] if IS_LONG else [OURS], indirect=True, scope="session"
 )
 def test_members_join_and_leave_at_random(
     target: Target, record_property: Callable[[str, object], None]

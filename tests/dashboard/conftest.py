@@ -18,11 +18,10 @@ if TYPE_CHECKING:
     from support.dashboards import RunningDashboard
     from support.gantry import Running
 
-# For this folder: while a browser is driven, its thread has a running event loop.
 SHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """Give a server with topics, messages, groups and dead letters."""
     with gantry.server(tmp_path_factory.mktemp("cluster"), {"brokerName": "broker-a"}) as running:
@@ -30,7 +29,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         yield running
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def dashboard(
     server: Running, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningDashboard]:
@@ -40,9 +39,9 @@ def dashboard(
         yield running
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """Give the browser."""
+    """Give the browser, for a module: while it is driven, the thread has a running event loop."""
     with browsers.chromium() as browser:
         yield browser
 

@@ -13,6 +13,7 @@ from gantrymq.admin.journal import JobInUse, Journal
 from gantrymq.admin.redrive import read_state
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 JOB = {"job": "redrive"}
@@ -22,9 +23,8 @@ def test_reading_and_forcing_are_not_done_on_the_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     on: list[str] = []
-    lines, force = Journal.lines, Journal.force
-    monkeypatch.setattr(Journal, "lines", lambda self: (on.append(_thread()), lines(self))[1])
-    monkeypatch.setattr(Journal, "force", lambda self: (on.append(_thread()), force(self))[1])
+    _watch(monkeypatch, "lines", lambda: on.append(_thread()))
+    _watch(monkeypatch, "force", lambda: on.append(_thread()))
 
     async def main() -> None:
         async with Journal(tmp_path / "job", JOB) as journal:
@@ -43,11 +43,21 @@ def _thread() -> str:
     return threading.current_thread().name
 
 
+def _watch(monkeypatch: pytest.MonkeyPatch, name: str, before: Callable[[], None]) -> None:
+    """Do something before each call of a method."""
+    real = getattr(Journal, name)
+
+    def watched(self: Journal) -> object:
+        before()
+        return real(self)
+
+    monkeypatch.setattr(Journal, name, watched)
+
+
 def test_one_that_is_cancelled_while_it_opens_leaves_no_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    force = Journal.force
-    monkeypatch.setattr(Journal, "force", lambda self: (time.sleep(0.2), force(self))[1])
+    _watch(monkeypatch, "force", lambda: time.sleep(0.2))
 
     async def opened() -> None:
         async with Journal(tmp_path / "job", JOB):
