@@ -28,7 +28,7 @@ from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
 from gantrymq.clock import SystemClock
-from gantrymq.store.files import MappedRegion, OsFiles
+from gantrymq.store.files import MappedRegion, OsFiles, write_one_by_one
 from gantrymq.store.message_store import Identity, MessageStore
 from gantrymq.store.put import NewMessage
 from gantrymq.store.queue_files import PAGE_BYTES
@@ -40,6 +40,7 @@ from gantrymq.store.worker import ThreadWorker, Workers
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gantrymq.kernel import FileWrite
     from gantrymq.store.files import StrPath
 
 STORE_HOST = bytes([127, 0, 0, 1]) + struct.pack(">i", 10911)
@@ -166,6 +167,10 @@ class KilledFiles(OsFiles):
         if data[part:]:
             super().write_at(path, position + part, data[part:], size)
         self._killer.pass_by("write ended")
+
+    def write_all(self, writes: list[FileWrite]) -> None:
+        """Write to many files."""
+        write_one_by_one(self, writes)
 
     def truncate(self, path: Path, size: int) -> None:
         """Cut."""

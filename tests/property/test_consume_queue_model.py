@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from gantrymq.kernel import PRE_BLANK_SIZE, QueueRun
+from gantrymq.kernel import PRE_BLANK_SIZE, FileWrite, QueueRun
 from gantrymq.store.consume_queue import ConsumeQueue
-from gantrymq.store.queue_files import Write, sync_out, write_out
+from gantrymq.store.queue_files import sync_out, write_out
 from gantrymq.testing.disk import Names, SimulatedFiles
 from support.queues import drop_files_before
 
@@ -36,7 +36,7 @@ class ConsumeQueueMachine(RuleBasedStateMachine):
         self.least = 0
         self.log_min = self.log_end = 0
         self.written = 0
-        self.writes: list[Write] | None = None
+        self.writes: list[FileWrite] | None = None
         self.writes_end = 0
         self.queue = self.open()
 

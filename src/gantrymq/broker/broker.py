@@ -10,6 +10,7 @@ One task, the event loop's, calls everything here.
 from __future__ import annotations
 
 import logging
+from operator import itemgetter
 from random import Random
 from typing import TYPE_CHECKING, Final
 
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_TOPIC: Final = itemgetter(0)
 CLIENT_SCAN_S: Final = 10.0
 SAMPLE_S: Final = 1.0
 KNOWN_PULLS_S: Final = 5.0
@@ -430,15 +432,13 @@ class Broker:
 
     def _arrived(self, runs: Sequence[QueueRun]) -> None:
         self.held.arrived(runs)
-        topics = {run[0] for run in runs}  # looked at once, for all who wait for one of their own
+        topics = set(map(_TOPIC, runs))  # looked at once, for all who wait for one of their own
         self.delay.arrived(runs, topics)
         self.timed.arrived(runs, topics)
         self.journal.arrived(topics)
 
     def _tick_delay(self, now: float) -> float | None:
-        if self.is_slave:
-            return None  # its master delivers
-        due_ms = self.delay.tick()
+        due_ms = None if self.is_slave else self.delay.tick()  # a slave's master delivers
         if due_ms is None:
             return None
         # The wall clock may be set, so it is looked at now and then.

@@ -14,6 +14,7 @@ joins the parts, lowest first, into one extension module, so that the C compiler
     properties, hashing, queue_runs, dispatch, queue_tails, tags, gather, audit, index
                                   consume queue units, index keys, tag matching
     columns                       records as Arrow columns
+    saving                        many small writes to many files
     topics, sends, lane           the send lane: frames in, records and replies out
     pull_lane                     pulls that are known again
 
@@ -32,7 +33,7 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, u
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memchr, memcmp, memcpy, memset
 
-from os import urandom
+from os import fsencode, strerror, urandom
 
 from gantrymq.errors import InvalidValue, ProtocolError, RecordError
 from gantrymq.kernel.values import (
@@ -88,6 +89,7 @@ include "native/gather.pxi"
 include "native/audit.pxi"
 include "native/index.pxi"
 include "native/columns.pxi"
+include "native/saving.pxi"
 include "native/topics.pxi"
 include "native/sends.pxi"
 include "native/lane.pxi"

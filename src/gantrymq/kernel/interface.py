@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         Audit,
         Columns,
         Dispatch,
+        FileWrite,
         Frame,
         Gathered,
         PullRequest,
@@ -331,6 +332,14 @@ class Kernel(Protocol):
         A run is added if the tail is open, the first unit has the queue offset that comes next
         there, and its message lies at or behind the tail's log end. The tail of a run that is not
         added is closed, so that those behind it wait for it.
+        """
+        ...
+
+    def write_files(self, writes: list[FileWrite]) -> None:
+        """Write at positions of files, in order; nothing is forced.
+
+        A file that is not there, or is shorter, is made `size` bytes long first; directories are
+        made as need be. OSError names the first file that fails; those behind it are not touched.
         """
         ...
 

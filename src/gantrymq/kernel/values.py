@@ -183,6 +183,15 @@ class QueueRun(NamedTuple):
     last_store_timestamp: int
 
 
+class FileWrite(NamedTuple):
+    """Bytes that belong at a position of a file, which is made of `size` zeros first."""
+
+    path: str
+    position: int
+    data: bytes
+    size: int
+
+
 class Dispatch(NamedTuple):
     """All that dispatch needs to know of a range of the commit log."""
 

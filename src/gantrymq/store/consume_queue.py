@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from gantrymq.kernel import QueueRun
+    from gantrymq.kernel import FileWrite, QueueRun
     from gantrymq.kernel.tails import QueueTail
     from gantrymq.store.files import Files, StrPath
     from gantrymq.store.queue_expiry import QueueBegin
-    from gantrymq.store.queue_files import Sync, Write
+    from gantrymq.store.queue_files import Sync
 
 _RECOVERED_FILES: Final = 3
 """Files from the end that recovery walks over, as Apache does; those before were full long ago."""
@@ -119,6 +119,10 @@ class ConsumeQueue:
     def is_pending(self) -> bool:
         """Tell whether there is anything to write out."""
         return self._bytes.is_pending
+
+    def has_begun(self, pages: int) -> bool:
+        """Tell whether so many pages have begun since the last write; see `QueueFiles`."""
+        return self._bytes.has_begun(pages)
 
     def read(self, offset: int, units_max: int) -> bytes:
         """Return the units from an offset on, pre-blank ones included; none if out of range."""
@@ -229,7 +233,7 @@ class ConsumeQueue:
 
     # -- writing out -----------------------------------------------------------------------------
 
-    def pending_writes(self) -> list[Write]:
+    def pending_writes(self) -> list[FileWrite]:
         """Return what waits as writes for a thread; see `QueueFiles.pending_writes`."""
         return self._bytes.pending_writes()
 

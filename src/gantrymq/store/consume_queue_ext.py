@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from gantrymq.kernel import FileWrite
     from gantrymq.store.files import Files
-    from gantrymq.store.queue_files import Sync, Write
+    from gantrymq.store.queue_files import Sync
 
 _HEAD: Final = struct.Struct(">hqqh")
 _SIZE: Final = struct.Struct(">h")
@@ -125,7 +126,11 @@ class ConsumeQueueExt:
         """Tell whether there is anything to write out."""
         return self._bytes.is_pending
 
-    def pending_writes(self) -> list[Write]:
+    def has_begun(self, pages: int) -> bool:
+        """Tell whether so many pages have begun since the last write; see `QueueFiles`."""
+        return self._bytes.has_begun(pages)
+
+    def pending_writes(self) -> list[FileWrite]:
         """Return what waits as writes for a thread; see `QueueFiles.pending_writes`."""
         return self._bytes.pending_writes()
 

@@ -11,6 +11,7 @@ is on the disk, so that nobody reads what a power cut could take back.
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.kernel import Stop, kernel
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from gantrymq.store.index import Index
     from gantrymq.store.queue_table import QueueTable
 
+# By position and in C: of many queues with a message each there are as many runs as messages.
+_STORE_TIMESTAMP: Final = itemgetter(5)
 RECORDS_MAX: Final = 65536
 """Records in one call of the kernel: bounds what it holds at once."""
 
@@ -100,6 +103,6 @@ class Dispatcher:
             self._index.insert(found.keys)
         # Not before all of it is in: the checkpoint takes this for what queues and index know.
         if runs:
-            last = max([run[5] for run in runs])
+            last = max(map(_STORE_TIMESTAMP, runs))
             self.last_store_timestamp = max(self.last_store_timestamp, last)
             self._arrived(runs)

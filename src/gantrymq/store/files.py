@@ -22,11 +22,12 @@ import fcntl
 import mmap
 import os
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-if TYPE_CHECKING:
-    from pathlib import Path
+from gantrymq.kernel import FileWrite, kernel
 
+if TYPE_CHECKING:
     StrPath = str | Path
     """Of 40,000 queues making a `Path` of each would cost more than looking at its files."""
 
@@ -157,6 +158,10 @@ class Files(Protocol):
         """Write at a position; a file that does not exist is made with `size` zeros first."""
         ...
 
+    def write_all(self, writes: list[FileWrite]) -> None:
+        """Do what `write_at` does, for many files in order, making directories as need be."""
+        ...
+
     def truncate(self, path: Path, size: int) -> None:
         """Cut or extend a file to a size; it is made if it does not exist."""
         ...
@@ -187,6 +192,16 @@ class Files(Protocol):
     def unlock(self, held: int) -> None:
         """Let the process lock go."""
         ...
+
+
+def write_one_by_one(files: Files, writes: list[FileWrite]) -> None:
+    """Do what `Files.write_all` does with `write_at`, for disks that see to every write."""
+    for write in writes:
+        try:
+            files.write_at(*write)
+        except FileNotFoundError:
+            files.make_directory(Path(write.path).parent)
+            files.write_at(*write)
 
 
 class MappedRegion:
@@ -384,17 +399,11 @@ class OsFiles:
 
     def write_at(self, path: StrPath, position: int, data: bytes, size: int) -> None:
         """Write at a position; a file that does not exist is made with `size` bytes of zeros."""
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            if os.fstat(handle).st_size < size:
-                os.ftruncate(handle, size)
-            view = memoryview(data)
-            while view:
-                written = os.pwrite(handle, view, position)
-                position += written
-                view = view[written:]
-        finally:
-            os.close(handle)
+        kernel.write_files([FileWrite(str(path), position, data, size)])
+
+    def write_all(self, writes: list[FileWrite]) -> None:
+        """Write to many files in one call: with a thread's turn for each everybody would wait."""
+        kernel.write_files(writes)
 
     def truncate(self, path: Path, size: int) -> None:
         """Cut or extend a file to a size."""

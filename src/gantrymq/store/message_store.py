@@ -474,14 +474,15 @@ class MessageStore:
         """Force the log on a worker, if so many pages have begun since."""
         self.flush.want_pages(least_pages)
 
-    def flush_queues(self, *, thorough: bool) -> bool:
-        """Write queues out on a worker; with `thorough` force them and the checkpoint as well.
+    def flush_queues(self, *, thorough: bool, least_pages: int = 0) -> bool:
+        """Write out queues of which so many pages have begun, on a worker.
 
-        Tells whether it was begun: one at a time, and none after the disk has failed.
+        With `thorough` force them and the checkpoint as well. Tells whether it was begun: one at a
+        time, and none after the disk has failed.
         """
         if self._saver is None or self.gate.failure is not None:
             return False
-        return self._saver.begin(thorough=thorough)
+        return self._saver.begin(thorough=thorough, least_pages=least_pages)
 
     def retry_dispatch(self) -> None:
         """Dispatch what a full disk has held up."""

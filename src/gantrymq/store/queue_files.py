@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from gantrymq.errors import InvalidValue
-from gantrymq.kernel import UNIT_BYTES, kernel
+from gantrymq.kernel import UNIT_BYTES, FileWrite, kernel
 from gantrymq.store.errors import StoreDamaged
 from gantrymq.store.file_queue import drop_unfinished, file_name, file_starts, is_file_name
 
@@ -45,15 +45,6 @@ RECENT_BYTES: Final = 32 * UNIT_BYTES
 """Written bytes that stay in memory: consumers that keep up ask for the last batch."""
 
 
-class Write(NamedTuple):
-    """Bytes that belong at a position of a file, which is made with `file_bytes` zeros first."""
-
-    path: str
-    position: int
-    data: bytes
-    file_bytes: int
-
-
 class Sync(NamedTuple):
     """A file, or a directory with the names in it, that is to be forced."""
 
@@ -61,19 +52,12 @@ class Sync(NamedTuple):
     is_directory: bool = False
 
 
-def write_out(files: Files, writes: Iterable[Write]) -> None:
+def write_out(files: Files, writes: Iterable[FileWrite]) -> None:
     """Do the writes that owners handed out; may run on any thread."""
-    for write in writes:
-        for part in _first_page_last(write):
-            try:
-                files.write_at(*part)
-            except FileNotFoundError:
-                # A queue has no directory before its first unit.
-                files.make_directory(Path(part.path).parent)
-                files.write_at(*part)
+    files.write_all([part for write in writes for part in _first_page_last(write)])
 
 
-def _first_page_last(write: Write) -> tuple[Write, ...]:
+def _first_page_last(write: FileWrite) -> tuple[FileWrite, ...]:
     """Return a write in parts, so that a kill in the middle of it leaves no unit without its end.
 
     The system ends a write between two pages if its process is killed, and a unit may lie on both.
@@ -184,6 +168,19 @@ class QueueFiles:
     def is_pending(self) -> bool:
         """Tell whether there is anything to write out."""
         return self.end > self.written or self._stale_until > self.end
+
+    def has_begun(self, pages: int) -> bool:
+        """Tell whether so many pages have begun, or a file was filled, since the last write.
+
+        With 0 pages whether there is anything to write out.
+        """
+        written, end = self.written, self.end
+        if pages <= 0 or self._stale_until > end:
+            return self.is_pending
+        return (
+            end // PAGE_BYTES - written // PAGE_BYTES >= pages
+            or end // self._file_bytes > written // self._file_bytes
+        )
 
     @property
     def is_unsynced(self) -> bool:
@@ -331,7 +328,7 @@ class QueueFiles:
             raise
         self.wrote_out(end)
 
-    def pending_writes(self) -> list[Write]:
+    def pending_writes(self) -> list[FileWrite]:
         """Return what waits as writes for a thread; none while the last ones are under way.
 
         `wrote_out` must follow in any case.
@@ -343,7 +340,7 @@ class QueueFiles:
         while data:
             start = self._start_of(position)
             part = data[: start + self._file_bytes - position]
-            writes.append(Write(self._path(start), position - start, part, self._file_bytes))
+            writes.append(FileWrite(self._path(start), position - start, part, self._file_bytes))
             data = data[len(part) :]
             position += len(part)
         self._taken = self.end

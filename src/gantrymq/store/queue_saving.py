@@ -5,8 +5,10 @@ then the index files that have become full, and then writes the checkpoint, whic
 that all of it is there. In this order: the checkpoint never vouches for what may still be lost.
 
 A job goes in portions of queues, one behind the other, for the owner has to gather what they hold:
-of 40,000 queues at once that would take it a tenth of a second. An ordinary job takes some thousand
-of them at most, those that have waited longest.
+of 40,000 queues at once that would take it a tenth of a second. An ordinary job looks at some
+thousand of them at most, those that have waited longest, and takes those that have something worth
+writing: a queue that gets one unit a second costs as much as one that gets a thousand. One that is
+to make room in memory takes all.
 
 Two kinds of trouble are kept apart. A disk without room for a write has lost nothing: the units are
 still in memory, writes are refused, and the next job tries again. A force that fails has lost
@@ -40,8 +42,7 @@ if TYPE_CHECKING:
 NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 PORTION_QUEUES: Final = 1024
 ORDINARY_QUEUES_MAX: Final = 4096
-"""Of more than this, the others wait for the next ordinary job: a file that gets one unit a second
-costs as much as one that gets a thousand, and saving 40,000 of them would take all the time."""
+"""Of more than this, the others wait for the next ordinary job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,8 @@ class QueueSaver:
         self._full: dict[Region, tuple[int, int]] = {}
         """Index files to be forced, with the store timestamp and log offset of their ends."""
         self._stamps: tuple[int, int, int | None] = 0, 0, None
+        self._lacks_space = False
+        """The last job found no room on the disk."""
         self.saved_offset = parts.dispatcher.offset
         """Log offset up to which every message is in the queues on the disk, forced."""
 
@@ -141,17 +144,25 @@ class QueueSaver:
         """Note that every record older than a store timestamp is on the disk."""
         self._parts.checkpoint.log_ms = max(self._parts.checkpoint.log_ms, stamp_ms)
 
-    def begin(self, *, thorough: bool) -> bool:
-        """Start a job on the worker, unless one is under way; tell whether it was started."""
+    def begin(self, *, thorough: bool, least_pages: int = 0) -> bool:
+        """Start a job on the worker, unless one is under way; tell whether it was started.
+
+        An ordinary job leaves queues alone of which fewer than `least_pages` have begun.
+        """
         if self._running is not None:
             return False
-        save = self._running = self._job(thorough=thorough)
+        if self._lacks_space:
+            least_pages = 0  # whether there is room now is known only by writing
+        save = self._running = self._job(thorough=thorough, least_pages=least_pages)
         self._submit(save)
         return True
 
-    def _job(self, *, thorough: bool) -> _Save:
+    def _job(self, *, thorough: bool, least_pages: int = 0) -> _Save:
         parts = self._parts
-        due = parts.queues.take_due(thorough=thorough, most=ORDINARY_QUEUES_MAX)
+        if thorough:
+            due = parts.queues.take_all()
+        else:
+            due = parts.queues.take_due(ORDINARY_QUEUES_MAX if least_pages else None, least_pages)
         save = _Save(parts.files, due, self._trouble.spoiled, thorough=thorough)
         # How far everything is now; while the job runs it may get further.
         save.queues_ms = parts.dispatcher.last_store_timestamp
@@ -199,6 +210,7 @@ class QueueSaver:
             self.saved_offset = save.dispatched
         for region in save.regions:
             self._full.pop(region, None)
+        self._lacks_space = False
         self._trouble.no_space(None)
 
     def _fail(self, save: _Save, error: Exception) -> None:
@@ -211,6 +223,7 @@ class QueueSaver:
             checkpoint = self._parts.checkpoint
             checkpoint.queues_ms, checkpoint.index_ms, checkpoint.index_log_offset = self._stamps
         reason = f"saving consume queues failed: {error}"
+        self._lacks_space = save.lacks_space
         if save.lacks_space:
             self._trouble.no_space(reason)
         else:

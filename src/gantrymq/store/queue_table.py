@@ -29,12 +29,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
+    from gantrymq.kernel import FileWrite
     from gantrymq.kernel.tails import QueueTail
     from gantrymq.store.consume_queue_ext import ExtUnit
     from gantrymq.store.files import Files
     from gantrymq.store.queue_expiry import QueueBegin, QueueSearch
     from gantrymq.store.queue_extending import ReadLog
-    from gantrymq.store.queue_files import Sync, Write
+    from gantrymq.store.queue_files import Sync
 
 QUEUES_DIRECTORY: Final = "consumequeue"
 EXT_DIRECTORY: Final = "consumequeue_ext"
@@ -44,7 +45,7 @@ _QUEUE_ID: Final = re.compile(r"0|-?[1-9]\d{0,9}")
 class QueueFlush(NamedTuple):
     """What a flush has to do, as plain values, and how far each queue is when it is done."""
 
-    writes: list[Write]
+    writes: list[FileWrite]
     syncs: list[Sync]
     queues: list[tuple[ConsumeQueue, int]]
     extensions: list[tuple[ConsumeQueueExt, int]]
@@ -369,21 +370,36 @@ class QueueTable:
             one.waiting_bytes for one in extensions
         )
 
-    def take_due(self, *, thorough: bool, most: int | None = None) -> list[ConsumeQueue]:
-        """Return the queues that a flush has to take; all of them must go to `begin_flush`.
+    def take_all(self) -> list[ConsumeQueue]:
+        """Return the queues that a thorough flush has to take; they must go to `begin_flush`.
 
-        Or to `give_back`, if it does not come to that. An ordinary flush takes `most` of them,
-        those that have waited longest; a thorough one takes all.
+        Or to `give_back`, if it does not come to that.
         """
-        if thorough:
-            self._unsynced |= self._changed.keys()
-            self._changed.clear()
-            return list(self._unsynced)
-        due = list(islice(self._changed, most))
-        for queue in due:
+        self._unsynced |= self._changed.keys()
+        self._changed.clear()
+        return list(self._unsynced)
+
+    def take_due(self, most: int | None = None, least_pages: int = 0) -> list[ConsumeQueue]:
+        """Return the queues that an ordinary flush has to take, as `take_all` does for a thorough.
+
+        It looks at `most` of them, those that have waited longest, and leaves those of which fewer
+        than `least_pages` have begun for another time.
+        """
+        due = []
+        for queue in list(islice(self._changed, most)):
             del self._changed[queue]
+            if self._is_worth_saving(queue, least_pages):
+                due.append(queue)
+            else:
+                self._changed[queue] = None  # behind all others: they are looked at first
         self._unsynced.update(due)
         return due
+
+    def _is_worth_saving(self, queue: ConsumeQueue, least_pages: int) -> bool:
+        extension = self._extensions.get(queue)
+        return queue.has_begun(least_pages) or (
+            extension is not None and extension.has_begun(least_pages)
+        )
 
     def give_back(self, queues: Iterable[ConsumeQueue]) -> None:
         """Have queues flushed another time; those that were deleted meanwhile are forgotten."""
@@ -404,7 +420,10 @@ class QueueTable:
             raise InvalidValue("consume queues are flushed one flush at a time")
         self._flushing = True
         flush = QueueFlush([], [], [], [], thorough)
-        for queue in self.take_due(thorough=thorough) if queues is None else queues:
+        due = queues
+        if due is None:
+            due = self.take_all() if thorough else self.take_due()
+        for queue in due:
             if not self._is_known(queue):
                 continue
             extension = self._extensions.get(queue)

@@ -27,9 +27,10 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Final
 
-from gantrymq.store.files import OsFiles
+from gantrymq.store.files import OsFiles, write_one_by_one
 
 if TYPE_CHECKING:
+    from gantrymq.kernel import FileWrite
     from gantrymq.store.files import DiskUsage, Region, StrPath
 
 BLOCK_BYTES: Final = 4096
@@ -210,6 +211,10 @@ class ShadowFiles:
             low, high = max(start, position), min(start + BLOCK_BYTES, end)
             block[low - start : high - start] = data[low - position : high - position]
             self._keep(path, shadow, number, block)
+
+    def write_all(self, writes: list[FileWrite]) -> None:
+        """Write to many files."""
+        write_one_by_one(self, writes)
 
     def _keep(self, path: Path, shadow: _Shadow, number: int, block: bytearray) -> None:
         """Keep a block that was written to, unless the real file has the same there."""

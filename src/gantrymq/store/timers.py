@@ -8,17 +8,16 @@ CommitLog.java and DefaultMessageStore.java):
     log, ASYNC_FLUSH    every flushIntervalCommitLog if flushCommitLogLeastPages have begun, and
                         whatever there is if flushCommitLogThoroughInterval has passed
     pool                the same with commitIntervalCommitLog and its two companions
-    queues              every flushIntervalConsumeQueue; forced, with the checkpoint, every
+    queues              every flushIntervalConsumeQueue those of which flushConsumeQueueLeastPages
+                        have begun; all of them, forced, with the checkpoint, every
                         flushConsumeQueueThoroughInterval
     gate                at the deadline of whoever waits longest
     disks               a second after the start, then every cleanResourceInterval
     cleaning            a minute after the start, then every cleanResourceInterval; while files are
                         being removed, whenever a pause between two of them is over
 
-With SYNC_FLUSH every append asks for its own force, so the log needs no timer. Units of a queue
-that wait in memory are written out whatever their number, for an unmapped file has no pages to
-count (of very many queues, some each time); flushConsumeQueueLeastPages has no effect. What a full
-disk has held up is tried again each time the queues are due.
+With SYNC_FLUSH every append asks for its own force, so the log needs no timer. What a full disk has
+held up is tried again each time the queues are due.
 
 Owned by the task that owns the store.
 """
@@ -126,7 +125,8 @@ class StoreTimers:
         if thorough is None:
             return
         self._store.retry_dispatch()
-        if self._store.flush_queues(thorough=thorough) and thorough:
+        least_pages = 0 if thorough else self._settings.queue_flush.least_pages
+        if self._store.flush_queues(thorough=thorough, least_pages=least_pages) and thorough:
             self._queues.was_thorough(now)
 
     def _tick_cleaner(self, now: float) -> float | None:

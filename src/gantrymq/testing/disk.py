@@ -39,7 +39,7 @@ from random import Random
 from threading import RLock
 from typing import TYPE_CHECKING, Final
 
-from gantrymq.store.files import DiskUsage
+from gantrymq.store.files import DiskUsage, write_one_by_one
 from gantrymq.testing.clock import VirtualClock
 from gantrymq.testing.disk_faults import FaultyDisk, Halted, Operation, disk_error
 from gantrymq.testing.disk_image import Directories, Edit, Inode, Names, NamesJournal
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gantrymq.clock import Clock
+    from gantrymq.kernel import FileWrite
     from gantrymq.store.files import StrPath
 
 __all__ = ["Halted", "Names", "Operation", "SimulatedFiles", "SimulatedRegion"]
@@ -340,6 +341,10 @@ class SimulatedFiles(FaultyDisk):
             inode.data[position : position + len(data)] = data
             inode.rewritten(position, position + len(data))
             inode.modified_ms = self.clock.now_ms()
+
+    def write_all(self, writes: list[FileWrite]) -> None:
+        """Write to many files."""
+        write_one_by_one(self, writes)
 
     def truncate(self, path: Path, size: int) -> None:
         """Cut or extend a file to a size; BufferError if it is mapped."""

@@ -463,7 +463,8 @@ class TestFullDisk:
 
     def test_no_space_at_all_then_deletion_then_room(self) -> None:
         disk = SimulatedFiles(capacity=300_000)
-        rig = Rig(OTHER_HOUR | {"messageIndexEnable": "false"}, disk)
+        settings = {"messageIndexEnable": "false", "flushConsumeQueueLeastPages": "0"}
+        rig = Rig(OTHER_HOUR | settings, disk)
         for _ in range(120):
             assert rig.put(bytes(900)).status is PutStatus.PUT_OK
         pass_time(rig, 62.0)

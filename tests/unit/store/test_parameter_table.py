@@ -52,7 +52,9 @@ TABLE = (
     Effect("commitIntervalCommitLog", "1000", seen.seconds_to_commit(b"x"), 0.2, 1.0),
     Effect("commitCommitLogLeastPages", "0", seen.seconds_to_commit(b"x"), 0.2, 0.0),
     Effect("commitCommitLogThoroughInterval", "700", seen.seconds_to_commit(b"x"), 0.2, 0.85),
-    Effect("flushIntervalConsumeQueue", "3000", seen.seconds_to_queue_file, 1.0, 3.0),
+    Effect("flushIntervalConsumeQueue", "3000", seen.seconds_to_queue_file, 1.0, 3.0,
+           {"flushConsumeQueueLeastPages": "0"}),
+    Effect("flushConsumeQueueLeastPages", "0", seen.seconds_to_queue_file, 60.0, 1.0),
     Effect("flushConsumeQueueThoroughInterval", "5000", seen.seconds_to_queue_force, 60.0, 5.0),
     Effect("cleanResourceInterval", "20000", seen.seconds_to_see_a_full_disk, 10.0, 20.0),
     Effect("deleteCommitLogFilesInterval", "3000", seen.seconds_between_log_files, 0.1, 3.0),
@@ -69,7 +71,6 @@ LIKE_APACHE = {"putMsgIndexHightWater", "bitMapLengthConsumeQueueExt"}
 """RocketMQ reads the first nowhere and sets the second itself; so does this store."""
 NO_EFFECT = {
     "useReentrantLockWhenPutMessage",
-    "flushConsumeQueueLeastPages",
     "destroyMapedFileIntervalForcibly",
 }
 

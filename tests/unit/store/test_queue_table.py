@@ -322,11 +322,11 @@ def test_an_ordinary_flush_takes_some_and_those_that_have_waited_longest(
     table = filled(disk)
     names = []
     for _ in range(4):
-        due = table.take_due(thorough=False, most=2)
+        due = table.take_due(most=2)
         names.append([(queue.topic, queue.queue_id) for queue in due])
         work = table.begin_flush(thorough=False, queues=due)
         table.queue("A", 0).append(run(table.queue("A", 0).max_offset, 2000 + 100 * len(names)))
         work.perform(disk)
         table.end_flush(work)
     assert names == [[("A", 0), ("A", 3)], [("B", 1), ("A", 0)], [("A", 0)], [("A", 0)]]
-    assert len(table.take_due(thorough=True)) == 3
+    assert len(table.take_all()) == 3

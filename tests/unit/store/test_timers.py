@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import errno
 
+import pytest
+
 from gantrymq.store.checkpoint import load_checkpoint
 from gantrymq.store.status import PutStatus
 from gantrymq.testing.disk import Operation
 from support.store_rig import BORN_HOST, ROOT, Rig, frames, sync_rig
 
+EVERY_UNIT = {"flushConsumeQueueLeastPages": "0"}
 BIG = {"mappedFileSizeCommitLog": "1048576"}
 POOL = {"transientStorePoolEnable": "true", "transientStorePoolSize": "2"}
 
@@ -118,7 +121,7 @@ class TestQueues:
     """Queues are written out each second, forced with the checkpoint each minute."""
 
     def test_written_and_forced(self) -> None:
-        rig = Rig()
+        rig = Rig(EVERY_UNIT)
         rig.put(b"x")
         queue = ROOT / "consumequeue" / "T" / "0" / f"{0:020d}"
         rig.tick(0.9)
@@ -172,11 +175,14 @@ class TestQueues:
         assert again.store.index is not None
         assert len(again.store.index.query("T", "k3", 32, 0, 1 << 60).log_offsets) == 1
 
-    def test_a_full_disk_stops_writes_until_there_is_room(self) -> None:
-        rig = Rig()
+    @pytest.mark.parametrize(("changes", "wait_s"), [(EVERY_UNIT, 1.0), ({}, 60.0)], ids=str)
+    def test_a_full_disk_stops_writes_until_there_is_room(
+        self, changes: dict[str, str], wait_s: float
+    ) -> None:
+        rig = Rig(changes)
         rig.put(b"x")
         rig.disk.fail(Operation.WRITE, errno.ENOSPC, times=2)
-        rig.tick(1.0)
+        rig.tick(wait_s)
         rig.queue_flush.drain()
         assert rig.put(b"y").status is PutStatus.SERVICE_NOT_AVAILABLE
         assert "No space left" in str(rig.store.writability.reason)

@@ -20,6 +20,18 @@ cdef class QueueTail:
         return other
 
 
+cdef extern from "Python.h":
+    ctypedef struct PyByteArrayObject:
+        Py_ssize_t ob_alloc
+
+
+cdef int resize_tail(bytearray data, Py_ssize_t size) except -1:
+    """Resize, with room for half as much again: 20 bytes at a time it would be moved each time."""
+    if size > (<PyByteArrayObject*>data).ob_alloc:
+        PyByteArray_Resize(data, size + size // 2)
+    return PyByteArray_Resize(data, size)
+
+
 cdef bint extend(QueueTail tail, tuple run) except -1:
     """Add a run if it continues the tail; otherwise close that, and tell so."""
     cdef bytes units = <bytes>run[3]
@@ -32,7 +44,7 @@ cdef bint extend(QueueTail tail, tuple run) except -1:
             or <int64_t>load64(<const uint8_t*>PyBytes_AS_STRING(units)) < tail.log_end):
         tail.is_open = False
         return False
-    PyByteArray_Resize(tail.data, held + size)
+    resize_tail(tail.data, held + size)
     memcpy(PyByteArray_AS_STRING(tail.data) + held, PyBytes_AS_STRING(units), <size_t>size)
     tail.end += size
     tail.log_end = log_end

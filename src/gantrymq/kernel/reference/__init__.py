@@ -29,6 +29,7 @@ from gantrymq.kernel.reference.records import (
 )
 from gantrymq.kernel.reference.replies import encode_pull_reply, encode_send_reply
 from gantrymq.kernel.reference.requests import decode_request
+from gantrymq.kernel.reference.saving import write_files
 from gantrymq.kernel.reference.send_replies import split_send_replies
 from gantrymq.kernel.reference.torn import find_torn
 from gantrymq.kernel.reference.units import scan_units
@@ -71,4 +72,5 @@ __all__ = [
     "split_send_replies",
     "string_hash",
     "touch_pages",
+    "write_files",
 ]
