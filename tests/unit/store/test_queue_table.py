@@ -330,3 +330,13 @@ def test_an_ordinary_flush_takes_some_and_those_that_have_waited_longest(
         table.end_flush(work)
     assert names == [[("A", 0), ("A", 3)], [("B", 1), ("A", 0)], [("A", 0)], [("A", 0)]]
     assert len(table.take_all()) == 3
+
+
+def test_a_queue_worth_writing_is_found_behind_many_that_are_not(disk: SimulatedFiles) -> None:
+    table = QueueTable(ROOT, 1_000_000, disk)
+    for number in range(5):
+        table.queue(f"T{number}", 0).append(run(0, 100))
+    table.queue("Busy", 0).append(run(0, *range(0, 41_000, 100)))
+    found = [[queue.topic for queue in table.take_due(2, least_pages=2)] for _ in range(4)]
+    assert found == [[], [], ["Busy"], []]
+    assert {queue.topic for queue in table.take_due()} == {f"T{number}" for number in range(5)}
