@@ -49,6 +49,8 @@ class Attempt:
     topic: str
     begun: float
     delay_s: float = 0.0
+    by_date: bool = False
+    """Whether it was to come at a time by the sender's clock, and not after a while."""
     in_transaction: bool = False
     decision: Decision | None = None
     """None as long as the application's part has not run."""

@@ -52,7 +52,8 @@ def good() -> History:
     paid = sent(history, "paid", PAID, 0, 1.0)
     paid.in_transaction, paid.decision = True, Decision.COMMIT
     deliver(history, "paid", PAID, 0, 1.5)
-    back = history.begin(Attempt("back", "Paid", 1.0, 0.0, True, Decision.ROLLBACK))
+    back = history.begin(Attempt("back", "Paid", 1.0, in_transaction=True))
+    back.decision = Decision.ROLLBACK
     history.end(back, Outcome.ACKNOWLEDGED, 1.1)
     late = sent(history, "late", LATER, 0, 1.0)
     late.delay_s = 2.0
@@ -193,6 +194,15 @@ def test_a_clock_that_was_put_forward_may_be_early_by_that_much() -> None:
     history.shifts = [ClockShift(0.5, "a", 10.0), ClockShift(2.2, "a", 10.4)]
     assert kinds(history) == {"early"}
     history.shifts.append(ClockShift(2.4, "a", 11.0))
+    assert kinds(history) == set()
+
+
+def test_a_date_by_the_senders_clock_comes_early_where_the_brokers_is_ahead() -> None:
+    history = good()
+    early(history)
+    history.shifts = [ClockShift(0.0, "a", 1.0)]
+    assert kinds(history) == {"early"}
+    history.attempts["late"].by_date = True
     assert kinds(history) == set()
 
 
