@@ -64,6 +64,7 @@ class Checker:
         """The first delivery of a message to a group."""
         for one in sorted(history.deliveries, key=lambda delivery: delivery.at):
             self._first.setdefault((one.group, one.ident), one)
+        self._seen: list[Delivery | Found] = [*history.deliveries, *history.found]
         self._queues: dict[Place, list[Found]] = defaultdict(list)
         for found in sorted(history.found, key=lambda one: one.offset):
             self._queues[found.place].append(found)
@@ -109,13 +110,13 @@ class Checker:
 
     def _nowhere(self) -> Iterator[Violation]:
         attempts = self._history.attempts
-        for one in [*self._history.deliveries, *self._history.found]:
+        for one in self._seen:
             sent = attempts.get(one.ident)
             if sent is None or sent.topic != one.place.topic:
                 yield Violation("nowhere", f"{one} was sent by nobody")
 
     def _taken_back(self) -> Iterator[Violation]:
-        for one in [*self._history.deliveries, *self._history.found]:
+        for one in self._seen:
             sent = self._history.attempts.get(one.ident)
             if sent and sent.in_transaction and sent.decision is not Decision.COMMIT:
                 yield Violation("transaction", f"{one} was taken back: {sent}")
@@ -224,7 +225,9 @@ class Checker:
                 at_first[one.broker] = one.ahead_s
             elif one.at <= ended:
                 later.append(one.ahead_s)
-        ahead = [*(at_first.values() or [0.0]), *later, *([0.0] if by_date else [])]
+        ahead = [*at_first.values(), *later]
+        if by_date or not at_first:
+            ahead.append(0.0)
         return max(ahead) - min(ahead)
 
 

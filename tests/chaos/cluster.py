@@ -246,7 +246,7 @@ class Cluster:
             "messageDelayLevel": "1s 2s 4s", "flushDelayOffsetInterval": "1000",
             "transactionTimeOut": "1500", "transactionCheckInterval": "1000",
             "transactionCheckMax": "100000", "flushConsumerOffsetInterval": "1000",
-            "waitTimeMillsInSendQueue": "2000",
+            "waitTimeMillsInSendQueue": "2000", "registerNameServerPeriod": "10000",
             **self.setting.brokers[number - 1],
         }  # fmt: skip
         if self.etcd is not None:

@@ -82,6 +82,8 @@ class Result:
     injected: Counter[str]
     both: int
     outage_s: float
+    healed_s: float
+    """From the last fault's end until everything promised had come."""
     timeline: list[str]
     ends: list[str] = field(default_factory=list)
     """Servers that ended by themselves."""
@@ -137,7 +139,7 @@ class Run:
         self, plan: Plan, cluster: Cluster, workload: Workload, say: Callable[[str], object]
     ) -> None:
         self._plan, self._cluster, self._workload, self._say = plan, cluster, workload, say
-        self._begun = now()
+        self._begun = self._healed = now()
         world = World(
             cluster, workload, Random(f"faults {plan.seed} {plan.setting.name}"), lambda _text: None
         )
@@ -185,8 +187,9 @@ class Run:
         deadline = now() + HEAL_S_MAX
         while Checker(self._workload.history).missing():
             if now() > deadline:
-                return
+                break
             await asyncio.sleep(LOOK_S)
+        self._healed = now()
         await asyncio.sleep(SETTLE_S)
 
     def _judged(self, begun: float, ended: float) -> Result:
@@ -199,6 +202,7 @@ class Run:
             self._nemesis.injected,
             self._nemesis.both,
             history.longest_outage_s(begun, ended),
+            self._healed - ended,
             [f"{at:.2f} {text}" for at, text in self._nemesis.timeline],
             [f"{one.name} {one.ends}" for one in self._cluster.servers if one.ends],
         )

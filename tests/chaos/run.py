@@ -61,7 +61,11 @@ def main() -> int:
         for name in given.settings:
             folder = Path(tempfile.mkdtemp(prefix="gantrymq-chaos-"))
             plan = Plan(SETTINGS[name], seed, given.seconds, machine.possible(given.faults))
-            result = asyncio.run(run_one(plan, folder, machine, sys.stderr.write))
+            try:
+                result = asyncio.run(run_one(plan, folder, machine, sys.stderr.write))
+            except BaseException:
+                sys.stderr.write(f"{name}, seed {seed} did not end well; it is kept in {folder}\n")
+                raise
             results.append(result)
             sys.stderr.write(f"{in_words(result)}\n")
             if result.is_kept and not given.keep:

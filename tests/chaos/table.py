@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     "setting", "seed", "faults", "sent", "acknowledged", "delivered", "lost", "twice", "order",
-    "other", "outage s",
+    "other", "outage s", "healed s",
 )  # fmt: skip
 
 
@@ -19,7 +19,8 @@ def table(results: Sequence[Result]) -> str:
     """Return a table with a row for each run and one for all, then the faults by kind."""
     rows = [list(COLUMNS), *(_row(result) for result in results)]
     if len(results) > 1:
-        rows.append(["all", "", *_sums(rows[1:]), f"{max(one.outage_s for one in results):.1f}"])
+        longest = (max(one.outage_s for one in results), max(one.healed_s for one in results))
+        rows.append(["all", "", *_sums(rows[1:]), *(f"{seconds:.1f}" for seconds in longest)])
     widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -38,12 +39,12 @@ def _row(result: Result) -> list[str]:
         result.plan.setting.name, str(result.plan.seed), str(result.injected.total()),
         str(verdict.sent), str(verdict.acknowledged), str(verdict.delivered), str(lost),
         str(verdict.duplicated), str(order), str(len(verdict.violations) - lost - order),
-        f"{result.outage_s:.1f}",
+        f"{result.outage_s:.1f}", f"{result.healed_s:.1f}",
     ]  # fmt: skip
 
 
 def _sums(rows: Sequence[Sequence[str]]) -> list[str]:
-    return [str(sum(int(row[column]) for row in rows)) for column in range(2, len(COLUMNS) - 1)]
+    return [str(sum(int(row[column]) for row in rows)) for column in range(2, len(COLUMNS) - 2)]
 
 
 def in_words(result: Result) -> str:
@@ -52,7 +53,8 @@ def in_words(result: Result) -> str:
     return (
         f"{result.plan.setting.name}, seed {result.plan.seed}: {result.injected.total()} faults, "
         f"{verdict.acknowledged} of {verdict.sent} acknowledged, {verdict.delivered} delivered, "
-        f"{len(verdict.violations)} promises broken, longest outage {result.outage_s:.1f} s"
+        f"{len(verdict.violations)} promises broken, longest outage {result.outage_s:.1f} s, "
+        f"all delivered {result.healed_s:.1f} s after the last fault"
     )
 
 

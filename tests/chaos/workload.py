@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import AsyncExitStack, suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from chaos.history import Attempt, Commit, Decision, Delivery, Found, History, Outcome, Place
 from gantrymq.client.producer import Producer
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from gantrymq.model.message import Message
     from gantrymq.model.queue import MessageQueue
 
+Answer = TypeVar("Answer")
+
 READERS: Final = "readers"
 IN_ORDER: Final = "in-order"
 TOPICS: Final = {"Plain": READERS, "Ordered": IN_ORDER, "Paid": READERS, "Later": READERS}
@@ -42,7 +44,7 @@ PAUSE_S: Final = 0.05
 """After a send that failed."""
 READY_S_MAX: Final = 40.0
 LOOK_S: Final = 0.5
-READ_S_MAX: Final = 30.0
+PATIENCE_S: Final = 0.2
 PULLED: Final = 32
 
 
@@ -66,7 +68,7 @@ class Workload:
         self._producer = Producer(
             self._names, group="senders", timeout_s=SEND_S_MAX, settings=settings, check=self._check
         )
-        await self._patiently(self._producer.start)
+        await patiently(self._producer.start)
         self._stack.push_async_callback(self._producer.close)
         async with asyncio.timeout(READY_S_MAX):
             for topic in TOPICS:
@@ -78,16 +80,6 @@ class Workload:
         loops += [self._send_paid] * 3 + [self._send_later] * 3
         self._tasks = [asyncio.create_task(loop(number)) for number, loop in enumerate(loops)]
         self._tasks += [asyncio.create_task(self._look_at(group)) for group in (READERS, IN_ORDER)]
-
-    async def _patiently(self, step: Callable[[], Awaitable[None]]) -> None:
-        deadline = time.monotonic() + READY_S_MAX
-        while True:
-            try:
-                return await step()
-            except GantryError:
-                if time.monotonic() > deadline:
-                    raise
-                await asyncio.sleep(0.2)
 
     async def _warm_up(self, topic: str) -> None:
         number = 0
@@ -257,18 +249,14 @@ class Workload:
         """Read every queue from its beginning."""
         async with PullConsumer(self._names, group="the-end") as reader:
             for topic in TOPICS:
-                for queue in await reader.queues(topic):
-                    async with asyncio.timeout(READ_S_MAX):
-                        await self._read(reader, queue)
+                for queue in await patiently(lambda topic=topic: reader.queues(topic)):
+                    await self._read(reader, queue)
 
     async def _read(self, reader: PullConsumer, queue: MessageQueue) -> None:
-        offset, end = await reader.min_offset(queue), await reader.max_offset(queue)
+        offset = await patiently(lambda: reader.min_offset(queue))
+        end = await patiently(lambda: reader.max_offset(queue))
         while offset < end:
-            try:
-                result = await reader.pull(queue, offset, count=PULLED)
-            except GantryError:
-                await asyncio.sleep(PAUSE_S)
-                continue
+            result = await patiently(lambda at=offset: reader.pull(queue, at, count=PULLED))
             for message in result.messages:
                 found = Found(ident_of(message), place_of(message.queue), message.offset)
                 self.history.found.append(found)
@@ -283,6 +271,18 @@ class Workload:
         for number in list(self._members):
             await self.leave(number)
         await self._stack.aclose()
+
+
+async def patiently(step: Callable[[], Awaitable[Answer]]) -> Answer:
+    """Do something again until it works: servers come back, and name servers hear of it."""
+    deadline = now() + READY_S_MAX
+    while True:
+        try:
+            return await step()
+        except GantryError:
+            if now() > deadline:
+                raise
+            await asyncio.sleep(PATIENCE_S)
 
 
 def now() -> float:
