@@ -46,6 +46,7 @@ class Verdict:
 
     sent: int = 0
     acknowledged: int = 0
+    """Without those that were taken back: so many must be delivered, and others may be."""
     delivered: int = 0
     duplicated: int = 0
     violations: list[Violation] = field(default_factory=list)
@@ -75,9 +76,7 @@ class Checker:
         times = Counter((one.group, one.ident) for one in history.deliveries)
         verdict = Verdict(
             sent=len(history.attempts),
-            acknowledged=sum(
-                one.outcome is Outcome.ACKNOWLEDGED for one in history.attempts.values()
-            ),
+            acknowledged=sum(map(is_promised, history.attempts.values())),
             delivered=len(times),
             duplicated=sum(count - 1 for count in times.values()),
         )

@@ -15,7 +15,7 @@ from chaos.table import printed, table
 if TYPE_CHECKING:
     from pathlib import Path
 
-SECONDS = 7.0
+SECONDS = 5.0
 PROCESSES = ("kill", "kill-at-roll", "pause", "names")
 MACHINES = ("slow-disk", "clock", "full-disk", "packet-loss")
 
@@ -29,8 +29,8 @@ def run(name: str, kinds: tuple[str, ...], folder: Path) -> Result:
 def check(result: Result) -> None:
     assert result.is_kept, printed(result, 20)
     assert result.injected.total() >= 2
-    assert result.verdict.acknowledged > 200, table([result])
-    assert result.verdict.delivered > 200, table([result])
+    assert result.verdict.acknowledged > 100, table([result])
+    assert result.verdict.delivered > 100, table([result])
 
 
 def test_a_broker_and_its_name_servers_fail(tmp_path: Path) -> None:

@@ -64,7 +64,9 @@ class Workload:
 
     async def start(self) -> None:
         """Have everything work once before anything is broken."""
-        settings = ClientSettings(name_servers=tuple(self._names.split(";")), route_s=1.0)
+        settings = ClientSettings(
+            name_servers=tuple(self._names.split(";")), route_s=1.0, heartbeat_s=1.0
+        )
         self._producer = Producer(
             self._names, group="senders", timeout_s=SEND_S_MAX, settings=settings, check=self._check
         )
