@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -53,6 +54,7 @@ def arguments() -> argparse.Namespace:
 def main() -> int:
     """Run what the command line says; 1 if a promise was broken."""
     given = arguments()
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(143))  # so that all is undone
     machine = Machine.here()
     for why in machine.problems:
         sys.stderr.write(f"left out here: {why}\n")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+import os
+import socket
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +13,6 @@ from chaos.cluster import SETTINGS
 from chaos.faults import KINDS
 from chaos.one_run import Machine, Plan, Result, run_one
 from chaos.table import printed, table
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SECONDS = 5.0
 PROCESSES = ("kill", "kill-at-roll", "pause", "names")
@@ -23,7 +22,10 @@ MACHINES = ("slow-disk", "clock", "full-disk", "packet-loss")
 def run(name: str, kinds: tuple[str, ...], folder: Path) -> Result:
     machine = Machine.here()
     plan = Plan(SETTINGS[name], 1, SECONDS, machine.possible(kinds))
-    return asyncio.run(run_one(plan, folder, machine, lambda _line: None))
+    result = asyncio.run(run_one(plan, folder, machine, lambda _line: None))
+    assert str(folder) not in Path("/proc/mounts").read_text(encoding="utf-8")
+    assert not [one for one in socket.if_nameindex() if one[1].startswith(f"c{os.getpid()}")]
+    return result
 
 
 def check(result: Result) -> None:

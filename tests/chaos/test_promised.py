@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 TEST_S_MAX = 60
 DISK_MEBIBYTES = 24
+FORCED_S_MAX = 1.5
+"""The timers of ASYNC_FLUSH have forced the log by then, or tried to."""
 BODY_BYTES = 50_000
 """A few of them fill a log file: the next one has to be made."""
 
@@ -118,6 +120,7 @@ def test_a_failing_disk_refuses_until_a_restart(cluster: Cluster) -> None:
             if not (more := await sent(producer, number, 1)):
                 break
             during += more
+        await asyncio.sleep(FORCED_S_MAX)  # it may have been a new file that was refused first
         broker.page.heal_disk()
         assert await sent(producer, 300, 3) == [], "a failed force is final"
         broker.kill()

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import AsyncExitStack, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from chaos.history import Attempt, Commit, Decision, Delivery, Found, History, Outcome, Place
@@ -251,14 +252,14 @@ class Workload:
         """Read every queue from its beginning."""
         async with PullConsumer(self._names, group="the-end") as reader:
             for topic in TOPICS:
-                for queue in await patiently(lambda topic=topic: reader.queues(topic)):
+                for queue in await patiently(partial(reader.queues, topic)):
                     await self._read(reader, queue)
 
     async def _read(self, reader: PullConsumer, queue: MessageQueue) -> None:
         offset = await patiently(lambda: reader.min_offset(queue))
         end = await patiently(lambda: reader.max_offset(queue))
         while offset < end:
-            result = await patiently(lambda at=offset: reader.pull(queue, at, count=PULLED))
+            result = await patiently(partial(reader.pull, queue, offset, count=PULLED))
             for message in result.messages:
                 found = Found(ident_of(message), place_of(message.queue), message.offset)
                 self.history.found.append(found)
