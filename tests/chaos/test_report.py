@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import signal
 import sys
+import tempfile
 from collections import Counter
 from random import Random
 from typing import TYPE_CHECKING, cast
@@ -42,9 +44,9 @@ def main_with(
         return result_of(plan, *broken(plan))
 
     monkeypatch.setattr(run, "run_one", run_one)
-    monkeypatch.setattr(run.Machine, "here", lambda: MACHINE)
-    monkeypatch.setattr(run.tempfile, "mkdtemp", lambda prefix: str(made(folder / prefix)))
-    monkeypatch.setattr(run.signal, "signal", lambda *_arguments: None)
+    monkeypatch.setattr(Machine, "here", lambda: MACHINE)
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda prefix: str(made(folder / prefix)))
+    monkeypatch.setattr(signal, "signal", lambda *_arguments: None)
     monkeypatch.setattr(
         sys, "argv", ["run.py", "--seeds", "2", "--settings", "sync-flush,failover"]
     )
@@ -105,13 +107,14 @@ def test_unknown_names_are_refused() -> None:
 def test_every_kind_comes_before_one_comes_again(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[str] = []
 
-    async def nothing(name: str) -> None:
-        drawn.append(name)
-        await asyncio.sleep(0)
+    def drawing(name: str) -> faults.Kind:
+        async def inject(_world: faults.World) -> None:
+            drawn.append(name)
+            await asyncio.sleep(0)
 
-    kinds = {
-        name: faults.Kind(name, lambda _world, name=name: nothing(name)) for name in faults.KINDS
-    }
+        return faults.Kind(name, inject)
+
+    kinds = {name: drawing(name) for name in faults.KINDS}
     monkeypatch.setattr(nemesis, "KINDS", kinds)
     monkeypatch.setattr(nemesis, "QUIET_S", (0.0, 0.0))
 
