@@ -14,7 +14,7 @@ from chaos.history import ClockShift
 from chaos.workload import now
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable, Coroutine
     from random import Random
 
     from chaos.cluster import Cluster, Server
@@ -306,7 +306,7 @@ class Kind(NamedTuple):
     """A kind of fault, and what a machine must have for it."""
 
     name: str
-    inject: Callable[[World], Awaitable[None]]
+    inject: Callable[[World], Coroutine[None, None, None]]
     needs: str = ""
 
 

@@ -58,7 +58,9 @@ class Nemesis:
                     self.both += 1
             self.injected.update(names)
             self.now = " and ".join(names)
-            await asyncio.gather(*(KINDS[name].inject(self._world) for name in names))
+            async with asyncio.TaskGroup() as group:  # if one cannot be, the other is undone
+                for name in names:
+                    group.create_task(KINDS[name].inject(self._world))
             self._note("over")
             self.now = "nothing"
 
