@@ -287,10 +287,11 @@ async def packet_loss(world: World) -> None:
 
 
 async def partition(world: World) -> None:
-    """Part a broker from some of the other servers; clients reach all of them."""
+    """Part a broker from some or all of the other servers; clients reach all of them."""
     broker = world.broker()
     others = [server for server in world.cluster.servers if server is not broker]
-    chosen = world.dice.sample(others, world.dice.randint(1, len(others)))
+    is_alone = world.dice.random() < 0.5
+    chosen = others if is_alone else world.dice.sample(others, world.dice.randint(1, len(others)))
     world.said(f"{broker.name} from {' '.join(server.name for server in chosen)}")
     try:
         await asyncio.to_thread(broker.link.part_from, [server.link for server in chosen])

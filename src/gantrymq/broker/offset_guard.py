@@ -10,8 +10,14 @@ choice (attribute `offset.beyond.end`, or the broker's `offsetBeyondEnd`):
 
 Each time it is said in the log and counted. A queue that was stopped stays so when it has grown
 past the offset, which would skip what came in between; so that is saved. For the same reason a
-broker that becomes master remembers where its queues ended: the first pull of each group is held
-against that, however far the queue has grown meanwhile.
+broker that becomes master remembers where its queues ended: pulls of each group are held against
+that, however far the queue has grown meanwhile, until one comes that lies before it.
+
+An offset that was committed since then proves nothing: consumers commit what they have read from
+the old master, most often with the very pull that is looked at here. Who may have read messages
+that this broker never had is sent back to where the queue ended. That may bring some messages
+twice, to a group that has read this log by way of a slave; the other way round, messages that were
+acknowledged would never be delivered.
 
 Owned by the event loop's task.
 """
@@ -95,6 +101,10 @@ class OffsetGuard(SavedState):
         """Return who is stopped, and where the queue ended then."""
         return self._stopped
 
+    def lets_pass(self, reader: Reader) -> bool:
+        """Tell whether a reader's pulls need not be shown to `check` any more."""
+        return (reader.topic, reader.queue_id) not in self._ends or reader in self._passed
+
     def promoted(self, ends: Mapping[tuple[str, int], int]) -> None:
         """Note where the queues end with which this broker becomes master."""
         self._ends, self._passed = ends, set()
@@ -133,15 +143,30 @@ class OffsetGuard(SavedState):
         end = self._ends.get((reader.topic, reader.queue_id))
         if end is None or reader in self._passed:
             return None
-        self._passed.add(reader)
-        if len(self._passed) > PASSED_MAX:
-            self._ends, self._passed = {}, set()
         if offset <= end:
+            self._passed.add(reader)
+            if len(self._passed) > PASSED_MAX:
+                self._ends, self._passed = {}, set()
             return None
         committed = self._offsets.find(reader.group, reader.topic, reader.queue_id)
-        if reader not in self._flagged and offset <= committed:
-            return None  # it was read up to there from this log, by way of a slave
-        return self.beyond(reader, offset, least, end)
+        if reader in self._flagged or offset > committed:
+            after = self.beyond(reader, offset, least, end)
+        else:
+            after = self._doubtful(reader, offset, end)
+        if committed > after:
+            # A member that begins later asks for it, and must not begin behind what is sent back.
+            self._offsets.commit(reader.group, reader.topic, reader.queue_id, after)
+        return after
+
+    def _doubtful(self, reader: Reader, offset: int, end: int) -> int:
+        """Send a reader back that may have read this log, or one that is gone; no policy asks."""
+        self.beyond_total += 1
+        log.warning(
+            "group %s asks for offset %d of queue %d of %s, which ended at %d when this broker "
+            "became master: it reads again from there, so that nothing is left out",
+            reader.group, offset, reader.queue_id, reader.topic, end,
+        )  # fmt: skip
+        return end
 
     def beyond(self, reader: Reader, offset: int, least: int, end: int) -> int:
         """Return where a reader goes that is behind the end of its queue.
