@@ -154,10 +154,14 @@ class Checker:
         return places
 
     def _delivered_order(self) -> Iterator[Violation]:
-        """An orderly group's first deliveries of a queue go up."""
+        """An orderly group's first deliveries of a queue go up, among what was acknowledged.
+
+        A message that died with its master may have been seen at an offset that others have now.
+        """
         reached: dict[tuple[str, Place], int] = {}
-        for (group, _ident), one in self._first.items():  # by time
-            if group not in self._history.orderly:
+        for (group, ident), one in self._first.items():  # by time
+            sent = self._history.attempts.get(ident)
+            if group not in self._history.orderly or sent is None or not is_promised(sent):
                 continue
             before = reached.get((group, one.place), -1)
             if one.offset < before:

@@ -13,11 +13,10 @@ past the offset, which would skip what came in between; so that is saved. For th
 broker that becomes master remembers where its queues ended: pulls of each group are held against
 that, however far the queue has grown meanwhile, until one comes that lies before it.
 
-An offset that was committed since then proves nothing: consumers commit what they have read from
-the old master, most often with the very pull that is looked at here. Who may have read messages
-that this broker never had is sent back to where the queue ended. That may bring some messages
-twice, to a group that has read this log by way of a slave; the other way round, messages that were
-acknowledged would never be delivered.
+Consumers commit what they have read from the old master, most often with that very pull. Such a
+commit counts only as far as the queue reached: behind that lie messages which they have never
+seen. It may send a group back that has read this log by way of a slave and never from here; that
+brings messages twice, where the other way round acknowledged ones would never be delivered.
 
 Owned by the event loop's task.
 """
@@ -79,7 +78,6 @@ class OffsetGuard(SavedState):
         self._stopped: dict[Reader, int] = {}
         """Where the queue ended when its reader was stopped."""
         self._ends: Mapping[tuple[str, int], int] = {}
-        self._flagged: set[Reader] = set()
         self._passed: set[Reader] = set()
         self.beyond_total = 0
         """Times that a reader was found behind the end of its queue."""
@@ -108,19 +106,20 @@ class OffsetGuard(SavedState):
     def promoted(self, ends: Mapping[tuple[str, int], int]) -> None:
         """Note where the queues end with which this broker becomes master."""
         self._ends, self._passed = ends, set()
-        self._flagged = {
+        self._offsets.believed = self._believed
+        ahead = {
             Reader(group, topic, queue_id)
             for topic in {topic for topic, _ in ends}
             for group in self._offsets.groups_of(topic)
             for queue_id, offset in (self._offsets.all_of(group, topic) or {}).items()
             if offset > ends.get((topic, queue_id), offset)
         }
-        if self._flagged:
+        if ahead:
             log.warning(
                 "%d offsets of consumer groups lie behind the end of their queues, %s among them: "
                 "this broker became master without messages that were read already",
-                len(self._flagged),
-                "; ".join(sorted(f"{one.group} in {one.topic}" for one in self._flagged)[:3]),
+                len(ahead),
+                "; ".join(sorted(f"{one.group} in {one.topic}" for one in ahead)[:3]),
             )
 
     def check(self, reader: Reader, offset: int, least: int) -> int | None:
@@ -144,28 +143,26 @@ class OffsetGuard(SavedState):
         if end is None or reader in self._passed:
             return None
         if offset <= end:
-            self._passed.add(reader)
-            if len(self._passed) > PASSED_MAX:
-                self._ends, self._passed = {}, set()
+            self.let_pass(reader)
             return None
-        committed = self._offsets.find(reader.group, reader.topic, reader.queue_id)
-        if reader in self._flagged or offset > committed:
-            after = self.beyond(reader, offset, least, end)
-        else:
-            after = self._doubtful(reader, offset, end)
-        if committed > after:
+        after = self.beyond(reader, offset, least, end)
+        if self._offsets.find(reader.group, reader.topic, reader.queue_id) > after:
             # A member that begins later asks for it, and must not begin behind what is sent back.
             self._offsets.commit(reader.group, reader.topic, reader.queue_id, after)
         return after
 
-    def _doubtful(self, reader: Reader, offset: int, end: int) -> int:
-        """Send a reader back that may have read this log, or one that is gone; no policy asks."""
-        self.beyond_total += 1
-        log.warning(
-            "group %s asks for offset %d of queue %d of %s, which ended at %d when this broker "
-            "became master: it reads again from there, so that nothing is left out",
-            reader.group, offset, reader.queue_id, reader.topic, end,
-        )  # fmt: skip
+    def let_pass(self, reader: Reader) -> None:
+        """Believe a reader from now on: it has come by a place of this log, or was sent to one."""
+        self._passed.add(reader)
+        if len(self._passed) > PASSED_MAX:
+            self._ends, self._passed = {}, set()
+            self._offsets.believed = None
+
+    def _believed(self, group: str, topic: str, queue_id: int, offset: int) -> int:
+        """Return how much of a commit may be believed."""
+        end = self._ends.get((topic, queue_id), offset)
+        if offset <= end or Reader(group, topic, queue_id) in self._passed:
+            return offset
         return end
 
     def beyond(self, reader: Reader, offset: int, least: int, end: int) -> int:
