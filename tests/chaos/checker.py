@@ -14,10 +14,8 @@ Messages may come twice: that is counted and no fault. What was not acknowledged
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from itertools import accumulate
 from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -69,6 +67,7 @@ class Checker:
         self._queues: dict[Place, list[Found]] = defaultdict(list)
         for found in sorted(history.found, key=lambda one: one.offset):
             self._queues[found.place].append(found)
+        self._places = self._first_places()
 
     def check(self) -> Verdict:
         """Return the verdict."""
@@ -124,7 +123,7 @@ class Checker:
 
     def _stored_order(self) -> Iterator[Violation]:
         """Of two messages, the one acknowledged before the other began must come first."""
-        for messages in self._first_places().values():
+        for messages in self._places.values():
             earliest_end = inf  # among all messages behind
             for offset, one in reversed(messages):
                 if earliest_end < one.begun:
@@ -171,27 +170,30 @@ class Checker:
     # -- offsets ----------------------------------------------------------------------------------
 
     def _skipped(self) -> Iterator[Violation]:
-        """Everything promised before a committed offset was delivered when it was seen."""
-        known: dict[tuple[str, Place], tuple[list[int], list[float]]] = {}
+        """What was acknowledged before a committed offset, and before that was seen, had come.
+
+        A message that was acknowledged later, and before that offset all the same, has the place of
+        one that died with its master, where the offset was seen: whether it comes is asked above.
+        """
+        known: dict[tuple[str, Place], list[tuple[int, float, float]]] = {}
         for commit in self._history.commits:
             key = (commit.group, commit.place)
             if key not in known:
-                known[key] = self._delivered_by(*key)
-            offsets, by = known[key]
-            before = bisect_left(offsets, commit.offset)
-            if before and by[before - 1] > commit.at:
-                yield Violation("skipped", f"{commit}: something before it was not delivered")
+                known[key] = self._times(*key)
+            for offset, acknowledged_at, delivered_at in known[key]:
+                if offset >= commit.offset:
+                    break
+                if acknowledged_at < commit.at < delivered_at:
+                    yield Violation("skipped", f"{commit}: {offset} was not delivered")
+                    break
 
-    def _delivered_by(self, group: str, place: Place) -> tuple[list[int], list[float]]:
-        """Return a queue's promised offsets, and when all up to each had been delivered."""
-        offsets, firsts = [], []
-        for found in self._queues.get(place, ()):
-            sent = self._history.attempts.get(found.ident)
-            if sent is not None and is_promised(sent):
-                first = self._first.get((group, found.ident))
-                offsets.append(found.offset)
-                firsts.append(first.at if first else inf)
-        return offsets, list(accumulate(firsts, max))
+    def _times(self, group: str, place: Place) -> list[tuple[int, float, float]]:
+        """Return a queue's messages: offset, when acknowledged, and when delivered to a group."""
+        times = []
+        for offset, sent in self._places.get(place, ()):
+            first = self._first.get((group, sent.ident))
+            times.append((offset, sent.ended, first.at if first else inf))
+        return times
 
     def _moved(self) -> Iterator[Violation]:
         """What was acknowledged with a place is at that place."""
