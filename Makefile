@@ -19,7 +19,7 @@ SECONDS ?= 600
 TARGETS ?= frame header body properties batch record
 ENGINE ?= auto
 
-.PHONY: help setup test run lint format types bench bench-compare bench-replication pipeline-demo fuzz simulate chaos coverage conf blocking lock clean system-packages
+.PHONY: help setup test run lint format types bench bench-compare bench-replication pipeline-demo fuzz simulate chaos chaos-failover coverage conf blocking lock clean system-packages
 
 help: ## show this text
 	@echo "gantrymq: RocketMQ in one pip install, with your topics as Spark tables."
@@ -33,6 +33,7 @@ help: ## show this text
 	@echo "  PYTHON=python3.12              the Python that .venv is made with (after: make clean)"
 	@echo "  ARGS='tests/unit -k frame'     what make test hands to pytest, and make run to the server"
 	@echo "  SECONDS=60 TARGETS=frame       how long make fuzz takes for each target, and which"
+	@echo "  SECONDS=120 SEED=7             how long make chaos breaks things in each setting, and which ones"
 	@echo "  GANTRYMQ_SYSTEM_PACKAGES=0     make test installs no system packages, even as root"
 	@echo "  CI=true                        a test that cannot run here is a failure, not a skip"
 
@@ -74,7 +75,11 @@ fuzz: $(installed) .venv/.fuzz ## bad input for every parser, SECONDS=600 for ea
 simulate: $(installed) ## a broker group under SEEDS=100000 seeds of trouble, from FIRST=0 on
 	@$(python) tests/simulation/many_seeds.py --first $(or $(FIRST),0) --seeds $(or $(SEEDS),100000)
 
-chaos: $(installed) ## kill -9 the master of a group with failover, ROUNDS=50 times; WHAT=partition, promotion or consumer
+chaos: $(installed) ## random faults under real servers and clients: SECONDS=60 SEED=1 SEEDS=1 SETTINGS=all FAULTS=all
+	@$(python) tests/chaos/run.py --seconds $(if $(filter file,$(origin SECONDS)),60,$(SECONDS)) \
+	    --seed $(or $(SEED),1) --seeds $(or $(SEEDS),1) --settings $(or $(SETTINGS),all) --faults $(or $(FAULTS),all) $(ARGS)
+
+chaos-failover: $(installed) ## kill -9 the master of a group with failover, ROUNDS=50 times; WHAT=partition, promotion or consumer
 	@$(python) tests/crash/failover_rounds.py --rounds $(or $(ROUNDS),50) --what $(or $(WHAT),kill)
 
 bench-replication: $(installed) ## SYNC_MASTER with a slave beside Apache RocketMQ 5.5.0, and our slave's lag

@@ -1,9 +1,9 @@
 """Does something to the master of a group with failover again and again, and says what it cost.
 
-make chaos ROUNDS=50                   kill -9 under load
-make chaos ROUNDS=20 WHAT=partition    cut off from etcd and slaves, in network namespaces (root)
-make chaos ROUNDS=20 WHAT=promotion    what a new master knows of topics and offsets
-make chaos ROUNDS=1 WHAT=consumer      a consumer through a master's death, 100,000 messages
+make chaos-failover ROUNDS=50                 kill -9 under load
+make chaos-failover ROUNDS=20 WHAT=partition  cut off from etcd and slaves, in network namespaces
+make chaos-failover ROUNDS=20 WHAT=promotion  what a new master knows of topics and offsets
+make chaos-failover ROUNDS=1 WHAT=consumer    a consumer through a master's death, 100,000 messages
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Masters of a group with failover killed under load: `make chaos` does it fifty times."""
+"""Masters of a group with failover killed under load: `make chaos-failover` does it fifty times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Short forms of `make chaos WHAT=partition` and `WHAT=promotion`."""
+"""Short forms of `make chaos-failover WHAT=partition` and `WHAT=promotion`."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def pair(tmp_path: Path) -> Iterator[Pair]:
 
 
 def test_a_consumer_reads_on_from_the_slave_and_then_from_the_master(pair: Pair) -> None:
-    """`make chaos WHAT=consumer` does it with 100,000 messages."""
+    """`make chaos-failover WHAT=consumer` does it with 100,000 messages."""
     reading = read_through_death(pair, MESSAGES)
     reader = asyncio.run(asyncio.wait_for(reading, TEST_S_MAX))
     assert set(reader.got) == set(range(MESSAGES + AFTER))

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import pytest
 
+from support.named_tests import is_a_test
+
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "requirements.md"
 STATES = {"working", "not yet", "no effect"}
@@ -41,19 +43,6 @@ ROWS = rows_of(PAGE.read_text(encoding="utf-8"))
 def missing(row: Row) -> list[str]:
     """Return the tests of a row that are not there."""
     return [name for name in row.tests if not is_a_test(name)]
-
-
-def is_a_test(name: str) -> bool:
-    """Say whether a path, or `path::test`, or a folder holds tests."""
-    path, _colons, function = name.partition("::")
-    place = ROOT / path
-    if not path.startswith("tests/") or not place.exists():
-        return False
-    if place.is_dir():
-        return not function and any(place.rglob("test_*.py"))
-    if not place.name.startswith("test_"):
-        return False
-    return re.search(rf"def {re.escape(function)}\b", place.read_text(encoding="utf-8")) is not None
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)

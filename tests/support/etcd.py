@@ -30,6 +30,18 @@ class Running:
         return self._process.pid
 
 
+def command_of(folder: Path, host: str, port: int, peer_port: int) -> list[str]:
+    """Return what starts an etcd of one node."""
+    return [
+        tools.path("etcd"), "--data-dir", str(folder / "data"), "--name", "one",
+        "--listen-client-urls", f"http://{host}:{port}",
+        "--advertise-client-urls", f"http://{host}:{port}",
+        "--listen-peer-urls", f"http://{host}:{peer_port}",
+        "--initial-advertise-peer-urls", f"http://{host}:{peer_port}",
+        "--initial-cluster", f"one=http://{host}:{peer_port}",
+    ]  # fmt: skip
+
+
 @contextmanager
 def etcd(folder: Path, host: str = "127.0.0.1", inside: Sequence[str] = ()) -> Iterator[Running]:
     """Run an etcd with its data under `folder`, started by the command `inside` if there is one."""
@@ -37,14 +49,7 @@ def etcd(folder: Path, host: str = "127.0.0.1", inside: Sequence[str] = ()) -> I
 
     folder.mkdir(parents=True, exist_ok=True)
     client, peer = free_port(), free_port()
-    command = [
-        *inside, tools.path("etcd"), "--data-dir", str(folder / "data"), "--name", "one",
-        "--listen-client-urls", f"http://{host}:{client}",
-        "--advertise-client-urls", f"http://{host}:{client}",
-        "--listen-peer-urls", f"http://{host}:{peer}",
-        "--initial-advertise-peer-urls", f"http://{host}:{peer}",
-        "--initial-cluster", f"one=http://{host}:{peer}",
-    ]  # fmt: skip
+    command = [*inside, *command_of(folder, host, client, peer)]
     log = folder / "etcd.log"
 
     with log.open("wb") as output:

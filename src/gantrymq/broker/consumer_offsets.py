@@ -83,6 +83,8 @@ class ConsumerOffsets(SavedState):
         self._pulled = OffsetTable()
         self._resets = OffsetTable()
         self._version = DataVersion(timestamp_ms=clock.now_ms())
+        self.believed: Callable[[str, str, int, int], int] | None = None
+        """How much of a commit is believed; without it all of it."""
 
     @property
     def data_version(self) -> DataVersion:
@@ -98,9 +100,13 @@ class ConsumerOffsets(SavedState):
     def commit(self, group: str, topic: str, queue_id: int, offset: int, *, who: str = "") -> None:
         """Note the next offset that a group wants; -1, which ali-ons sends, counts as none.
 
+        After a failover it may count for less than it says: see `offset_guard`.
+
         Raises:
             InvalidValue: there is no such queue or offset, or there are too many offsets.
         """
+        if self.believed is not None:
+            offset = self.believed(group, topic, queue_id, offset)
         before = self._committed.put(topic, group, queue_id, offset)
         self._changes += 1
         if before is not None and offset < before:

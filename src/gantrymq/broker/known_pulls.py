@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
+from gantrymq.broker.offset_guard import Reader
 from gantrymq.errors import GantryError
 from gantrymq.kernel import kernel
 from gantrymq.wire.codes import SPOKEN_VERSION
@@ -99,6 +100,9 @@ class KnownPulls:
         try:
             group, selection = self._pulling.admit(request)
         except GantryError:
+            return
+        reader = Reader(request.consumer_group, request.topic, request.queue_id)
+        if not self._pulling.guard.lets_pass(reader):
             return
         brings_own = request.sys_flag & _SUBSCRIBES
         if selection.hashes is None or not (brings_own or group.broadcast_enabled):

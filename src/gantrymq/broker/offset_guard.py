@@ -10,8 +10,13 @@ choice (attribute `offset.beyond.end`, or the broker's `offsetBeyondEnd`):
 
 Each time it is said in the log and counted. A queue that was stopped stays so when it has grown
 past the offset, which would skip what came in between; so that is saved. For the same reason a
-broker that becomes master remembers where its queues ended: the first pull of each group is held
-against that, however far the queue has grown meanwhile.
+broker that becomes master remembers where its queues ended: pulls of each group are held against
+that, however far the queue has grown meanwhile, until one comes that lies before it.
+
+Consumers commit what they have read from the old master, most often with that very pull. Such a
+commit counts only as far as the queue reached: behind that lie messages which they have never
+seen. It may send a group back that has read this log by way of a slave and never from here; that
+brings messages twice, where the other way round acknowledged ones would never be delivered.
 
 Owned by the event loop's task.
 """
@@ -73,7 +78,6 @@ class OffsetGuard(SavedState):
         self._stopped: dict[Reader, int] = {}
         """Where the queue ended when its reader was stopped."""
         self._ends: Mapping[tuple[str, int], int] = {}
-        self._flagged: set[Reader] = set()
         self._passed: set[Reader] = set()
         self.beyond_total = 0
         """Times that a reader was found behind the end of its queue."""
@@ -95,22 +99,27 @@ class OffsetGuard(SavedState):
         """Return who is stopped, and where the queue ended then."""
         return self._stopped
 
+    def lets_pass(self, reader: Reader) -> bool:
+        """Tell whether a reader's pulls need not be shown to `check` any more."""
+        return (reader.topic, reader.queue_id) not in self._ends or reader in self._passed
+
     def promoted(self, ends: Mapping[tuple[str, int], int]) -> None:
         """Note where the queues end with which this broker becomes master."""
         self._ends, self._passed = ends, set()
-        self._flagged = {
+        self._offsets.believed = self._believed
+        ahead = {
             Reader(group, topic, queue_id)
             for topic in {topic for topic, _ in ends}
             for group in self._offsets.groups_of(topic)
             for queue_id, offset in (self._offsets.all_of(group, topic) or {}).items()
             if offset > ends.get((topic, queue_id), offset)
         }
-        if self._flagged:
+        if ahead:
             log.warning(
                 "%d offsets of consumer groups lie behind the end of their queues, %s among them: "
                 "this broker became master without messages that were read already",
-                len(self._flagged),
-                "; ".join(sorted(f"{one.group} in {one.topic}" for one in self._flagged)[:3]),
+                len(ahead),
+                "; ".join(sorted(f"{one.group} in {one.topic}" for one in ahead)[:3]),
             )
 
     def check(self, reader: Reader, offset: int, least: int) -> int | None:
@@ -133,15 +142,28 @@ class OffsetGuard(SavedState):
         end = self._ends.get((reader.topic, reader.queue_id))
         if end is None or reader in self._passed:
             return None
+        if offset <= end:
+            self.let_pass(reader)
+            return None
+        after = self.beyond(reader, offset, least, end)
+        if self._offsets.find(reader.group, reader.topic, reader.queue_id) > after:
+            # A member that begins later asks for it, and must not begin behind what is sent back.
+            self._offsets.commit(reader.group, reader.topic, reader.queue_id, after)
+        return after
+
+    def let_pass(self, reader: Reader) -> None:
+        """Believe a reader from now on: it has come by a place of this log, or was sent to one."""
         self._passed.add(reader)
         if len(self._passed) > PASSED_MAX:
             self._ends, self._passed = {}, set()
-        if offset <= end:
-            return None
-        committed = self._offsets.find(reader.group, reader.topic, reader.queue_id)
-        if reader not in self._flagged and offset <= committed:
-            return None  # it was read up to there from this log, by way of a slave
-        return self.beyond(reader, offset, least, end)
+            self._offsets.believed = None
+
+    def _believed(self, group: str, topic: str, queue_id: int, offset: int) -> int:
+        """Return how much of a commit may be believed."""
+        end = self._ends.get((topic, queue_id), offset)
+        if offset <= end or Reader(group, topic, queue_id) in self._passed:
+            return offset
+        return end
 
     def beyond(self, reader: Reader, offset: int, least: int, end: int) -> int:
         """Return where a reader goes that is behind the end of its queue.

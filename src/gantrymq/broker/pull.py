@@ -232,6 +232,7 @@ class Pulling:
         request = pull.request
         reset = self._offsets.pending_reset(request.consumer_group, request.topic, request.queue_id)
         if reset is not None:
+            self.guard.let_pass(_reader(request))
             _settle(pull, self._moved(request, reset, "OFFSET_RESET"))
             return
         if self.guard.is_watching and not self._is_slave():

@@ -30,6 +30,7 @@ from gantrymq.node.topic_routes import TopicRoutes
 from gantrymq.store.files import OsFiles
 from gantrymq.store.promotion import promote
 from gantrymq.store.worker import ThreadWorker, Workers
+from gantrymq.transport.command_service import CommandService
 from gantrymq.transport.requester import Connections
 from gantrymq.transport.server import Server
 from gantrymq.transport.settings import TransportSettings
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from gantrymq.transport.table import ConnectionTable
     from gantrymq.transport.tls import ClientTls, ServerTls
     from gantrymq.wire.bodies.topic import TopicTable
-    from gantrymq.wire.peer import Service
+    from gantrymq.wire.peer import Peer, Service
 
 log = logging.getLogger(__name__)
 
@@ -174,7 +175,8 @@ class BrokerNode:
         self.settings, self._store_settings = restored(
             around.files, self.settings, self._store_settings
         )
-        self._connections = Connections(tls=self._client_tls, clock=self._clock)
+        service = CommandService(closed=self._line_closed)
+        self._connections = Connections(service, self._client_tls, clock=self._clock)
         broker = Broker(
             self.settings,
             self._store_settings,
@@ -360,6 +362,10 @@ class BrokerNode:
         """Let the listener go on when this broker stops; whoever takes it has it."""
         server, self._server = self._server, None
         return server
+
+    def _line_closed(self, _peer: Peer) -> None:
+        if self._registrar is not None:
+            self._registrar.line_closed()
 
     async def stop(self) -> bool:
         """Leave the name servers, let answers out, close the store; True if all went well."""

@@ -136,6 +136,16 @@ class Registrar:
         for event in self._changed.values():
             event.set()
 
+    def line_closed(self) -> None:
+        """Register again where the connection is gone: a name server forgets a broker with it.
+
+        One that was started again knows nobody until then, and its clients find no routes.
+        """
+        for address, event in self._changed.items():
+            if address in self.known_to and self._connections.open_connection(address) is None:
+                self.known_to.discard(address)
+                event.set()
+
     async def wait_known(self, timeout_s: float) -> bool:
         """Wait until all of them have answered once; tell whether they have."""
         if not self._changed:

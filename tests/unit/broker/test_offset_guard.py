@@ -76,12 +76,51 @@ def test_who_was_ahead_of_a_new_master_does_not_skip_what_comes_after() -> None:
     assert rig.broker.tables.guard.beyond_total == 1
 
 
-def test_who_has_read_a_new_master_by_way_of_a_slave_is_not_sent_back() -> None:
+def test_who_commits_what_the_old_master_had_skips_nothing() -> None:
+    """A caught-up consumer commits the offset that it asks for, by its timer and with its pull."""
+    rig = rig_with(3)
+    rig.broker.tables.guard.promoted(rig.store.queues.ends())
+    rig.store_some(*(b"new" for _ in range(10)))
+    offsets = rig.broker.tables.offsets
+    offsets.commit("group", "T", 0, 6)
+    assert offsets.find("group", "T", 0) == 3, "3 to 5 are other messages here"
+    answer = rig.ask(pull(6, sysFlag="5", commitOffset="6"))
+    assert (answer.code, answer.fields["nextBeginOffset"]) == (MOVED, "3")
+    assert offsets.find("group", "T", 0) == 3, "for a member that begins now"
+    again = rig.ask(pull(6, sysFlag="5", commitOffset="6"))
+    assert (again.code, again.fields["nextBeginOffset"]) == (MOVED, "3"), "it did not listen"
+    assert rig.ask(pull(3, sysFlag="5", commitOffset="3")).code == FOUND
+    assert rig.ask(pull(8, sysFlag="5", commitOffset="8")).code == FOUND
+    assert offsets.find("group", "T", 0) == 8, "it has come by, and is believed"
+
+
+def test_a_group_that_wants_to_be_stopped_is_although_it_commits() -> None:
+    rig = rig_with(3, "STOP")
+    rig.broker.tables.guard.promoted(rig.store.queues.ends())
+    rig.store_some(*(b"new" for _ in range(10)))
+    assert rig.ask(pull(6, sysFlag="5", commitOffset="6")).code == FAILED
+    assert rig.broker.tables.offsets.find("group", "T", 0) == 3
+
+
+def test_who_has_read_a_new_master_by_way_of_a_slave_reads_again() -> None:
+    """Nobody can tell it from one that has read the old master; twice is better than never."""
     rig = rig_with(3)
     rig.broker.tables.guard.promoted(rig.store.queues.ends())
     rig.store_some(*(b"new" for _ in range(10)))
     rig.broker.tables.offsets.commit("group", "T", 0, 8)
-    assert rig.ask(pull(8)).code == FOUND
+    answer = rig.ask(pull(8))
+    assert (answer.code, answer.fields["nextBeginOffset"]) == (MOVED, "3")
+    assert rig.ask(pull(3)).code == FOUND
+
+
+def test_where_an_operator_sends_a_group_it_stays() -> None:
+    rig = rig_with(3)
+    rig.broker.tables.guard.promoted(rig.store.queues.ends())
+    rig.store_some(*(b"new" for _ in range(10)))
+    rig.broker.tables.offsets.reset("group", "T", 0, 9)
+    answer = rig.ask(pull(1))
+    assert (answer.code, answer.fields["nextBeginOffset"]) == (MOVED, "9")
+    assert rig.ask(pull(9)).code == FOUND
 
 
 def test_a_file_that_is_none_is_refused() -> None:

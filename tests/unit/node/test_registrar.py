@@ -31,7 +31,12 @@ class Lines:
 
     def __init__(self, answer: Callable[[int], Command]) -> None:
         self.asked: list[Command] = []
+        self.is_open = True
         self._answer = answer
+
+    def open_connection(self, _address: str) -> object | None:
+        """Return the connection, if there is one."""
+        return self if self.is_open else None
 
     async def ask(self, _address: str, request: Command, _timeout_s: float) -> Command:
         """Note a request and answer it."""
@@ -111,6 +116,26 @@ def test_a_fault_is_tried_again(run: Run, monkeypatch: Any) -> None:  # noqa: AN
         one.start()
         assert await one.wait_known(5)
         assert len(lines.asked) == 3
+        await one.stop()
+
+    run(main())
+
+
+def test_a_name_server_that_was_started_again_is_told_at_once(run: Run) -> None:
+    async def main() -> None:
+        lines = Lines(good)
+        one = growing(lines, Growing("A"))
+        one.start()
+        assert await one.wait_known(5)
+        await asyncio.sleep(0.05)
+        one.line_closed()  # another one: this is still there
+        await asyncio.sleep(0.05)
+        assert codes(lines) == [103]
+        lines.is_open = False
+        one.line_closed()
+        assert one.known_to == set()
+        await asked(lines, 2)
+        assert codes(lines) == [103, 103], "everything, long before its time"
         await one.stop()
 
     run(main())
