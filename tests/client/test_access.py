@@ -1,4 +1,4 @@
-"""Signed requests, as the access control of Apache's brokers checks them."""
+"""Signed requests, as the access control of Apache's brokers and of ours checks them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from gantrymq import (
 from gantrymq.client.settings import ClientSettings, Credentials
 from gantrymq.model.message import Message
 from gantrymq.wire.response_errors import ResponseError
-from support import apache, tools
+from support import apache, gantry, tools
+from support.accounts import write_accounts
 from support.targets import Target
 
 if TYPE_CHECKING:
@@ -47,7 +48,10 @@ SETTINGS = {
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(each, marks=pytest.mark.tool("java")) for each in apache.VERSIONS],
+    params=[
+        "gantrymq",
+        *(pytest.param(each, marks=pytest.mark.tool("java")) for each in apache.VERSIONS),
+    ],
 )
 def namesrv(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
@@ -55,6 +59,11 @@ def namesrv(
     """Return the name server of a broker that wants signatures."""
     version = str(request.param)
     work = tmp_path_factory.mktemp(f"acl-{version}")
+    if version == "gantrymq":
+        write_accounts(work, ACL_49)
+        with gantry.server(work, {"aclEnable": "true", "enablePropertyFilter": "true"}) as ours:
+            yield ours.name_server
+        return
     conf = work / "broker" / "conf"
     conf.mkdir(parents=True)
     (conf / "plain_acl.yml").write_text(ACL_49, encoding="utf-8")
