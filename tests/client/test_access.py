@@ -15,6 +15,7 @@ from gantrymq import (
     ReceivedMessage,
     TransactionState,
 )
+from gantrymq.client.errors import NoRoute
 from gantrymq.client.settings import ClientSettings, Credentials
 from gantrymq.model.message import Message
 from gantrymq.wire.response_errors import ResponseError
@@ -34,6 +35,8 @@ accounts:
   secretKey: {SECRET}
   admin: true
 """
+REFUSED = (ResponseError, NoRoute)
+"""By the broker; our name server has accounts too, and does not even tell the way."""
 PROVIDERS = "org.apache.rocketmq.auth.authentication.provider."
 SETTINGS = {
     "4.9.7": {"aclEnable": "true"},
@@ -114,7 +117,7 @@ def test_a_send_that_is_not_is_refused(namesrv: str, run: Run, keys: dict[str, s
         async with Producer(
             namesrv, "g", access_key=access_key, secret_key=secret_key, retries=0
         ) as producer:
-            with pytest.raises(ResponseError):
+            with pytest.raises(REFUSED):
                 await producer.send("Signed", b"body")
 
     run(main())
@@ -195,8 +198,7 @@ def test_a_consumer_that_is_not_signed_reads_nothing(namesrv: str, run: Run) -> 
         async with Producer(namesrv, "signed_group", **signed()) as producer:
             await producer.send("SignedSecrets", b"secret")
         async with PullConsumer(namesrv, "strangers") as stranger:
-            queue = (await stranger.queues("SignedSecrets"))[0]
-            with pytest.raises(ResponseError):
-                await stranger.pull(queue, 0)
+            with pytest.raises(REFUSED):
+                await stranger.pull((await stranger.queues("SignedSecrets"))[0], 0)
 
     run(main())

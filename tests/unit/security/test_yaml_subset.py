@@ -118,9 +118,11 @@ def test_what_is_written_is_read_again(value: dict[str, Plain]) -> None:
 @given(st.text(alphabet="ab:-#'\"[]{}&*!|> \n\t\\1", max_size=60))
 def test_anything_is_read_or_refused(source: str) -> None:
     try:
-        parse(source)
-    except WrongYaml:
-        return
+        found = parse(source)
+    except WrongYaml as error:
+        assert str(error).startswith("line ")
+    else:
+        assert 1 <= found.line <= source.count("\n") + 1
 
 
 def test_every_value_knows_its_line() -> None:
