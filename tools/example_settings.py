@@ -66,6 +66,8 @@ NAMESRV_MEANINGS = {
     "metricsPort": "port of /metrics, /healthz and /readyz; -1 is none, 0 any that is free",
     "metricsBindAddress": "address of that port",
     "logFormat": "how lines of the log are written: text, or json, an object a line",
+    "aclEnable": "check who asks: accounts of plain_acl.yml (docs/security.md)",
+    "aclPath": "directory of plain_acl.yml and acl/*.yml; else that of -c, or of kvConfigPath",
     "kvConfigPath": "file with key-value configuration, the only thing kept over a restart",
     "configStorePath": "file that settings changed over the wire are kept in",
     "orderMessageEnable": "put the order configuration of a topic into its route",

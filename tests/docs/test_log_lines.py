@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "operating.md"
-SERVER_PARTS = ("broker", "cluster", "metrics", "namesrv", "node", "store", "transport")
+SERVER_PARTS = ("broker", "cluster", "metrics", "namesrv", "node", "security", "store", "transport")
 LEVELS = frozenset({"warning", "error", "exception", "critical"})
 LOGGERS = frozenset({"log", "logger", "_logger", "rare_log"})
 PLACEHOLDER = re.compile(r"%[-+0-9.]*[a-z]")

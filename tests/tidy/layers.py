@@ -7,7 +7,7 @@ A part is a package or module directly under `gantrymq`. The order, lowest first
 
 A part imports itself and lower ones, except where `MAY_USE` says less: `broker` knows nothing of
 sockets, `transport` nothing of brokers, and what stands beside the order (client, cli, dashboard,
-spark) names what it uses. Imports for type checkers count: a type is knowledge too.
+spark, security) names what it uses. Imports for type checkers count: a type is knowledge too.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ MAY_USE: dict[str, frozenset[str]] = {
     "kernel": frozenset(),
     "model": frozenset(),
     "wire": frozenset({"kernel", "model"}),
+    "security": frozenset({"model", "wire"}),
     "store": frozenset({"kernel", "model", "wire"}),
     "broker": frozenset({"kernel", "model", "wire", "store"}),
     "transport": frozenset({"kernel", "model", "wire"}),
@@ -66,6 +67,7 @@ MAY_USE: dict[str, frozenset[str]] = {
             "namesrv",
             "proxy",
             "metrics",
+            "security",
         }
     ),
     "client": frozenset({"model", "wire", "transport"}),

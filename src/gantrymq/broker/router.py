@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from gantrymq.wire.command import Command
     from gantrymq.wire.peer import Handler, Peer, Pending
 
+    Check = Callable[[int, Command, Peer], None]
+    """Is given the whole code of a request, the request and who asks; raises what is answered."""
     Watch = Callable[[Command, Callable[[], Pending]], Pending]
     """Is given a request and what answers it; returns that answer."""
 
@@ -35,12 +37,13 @@ class Router:
         self,
         handlers: Mapping[int, Handler],
         refused: Mapping[int, str] | None = None,
-        check: Callable[[Command, Peer], None] | None = None,
+        check: Check | None = None,
     ) -> None:
         """Refuse the codes in `refused` with their sentence; `check` may refuse anything."""
         self._handlers = dict(handlers)
         self._refused = dict(refused or {})
-        self._check = check
+        self.check = check
+        """Sees every request before anything else does, those that nobody handles too."""
         self.watch: Watch | None = None
         """Sees every request that has a handler, and passes its answer on; nobody, as a rule."""
 
@@ -49,23 +52,28 @@ class Router:
         """Return the codes that are handled."""
         return frozenset(self._handlers)
 
+    def handler(self, code: int) -> Handler | None:
+        """Return who handles a code now."""
+        return self._handlers.get(code)
+
     def add(self, handlers: Mapping[int, Handler]) -> None:
         """Handle these requests so from now on: another part of the process knows more of them."""
         self._handlers.update(handlers)
 
     def handle(self, request: Command, peer: Peer) -> Pending:
         """Return the answer to a request, or the promise of one; nothing to a oneway request."""
-        handler = self._handlers.get(request.code) or self._handlers.get(
-            _BINARY_CODES.get(request.code, -1)
-        )
-        if handler is None:
-            return None if request.is_oneway else self._unknown(request)
-        if self._check is not None:
+        code = request.code
+        if code not in self._handlers:
+            code = _BINARY_CODES.get(code, code)
+        if self.check is not None:
             try:
-                self._check(request, peer)
+                self.check(code, request, peer)
             except Exception as error:  # noqa: BLE001  (answered, and logged)
                 refused = answer_error(request, error, peer.address)
                 return None if request.is_oneway else refused
+        handler = self._handlers.get(code)
+        if handler is None:
+            return None if request.is_oneway else self._unknown(request)
         if self.watch is not None:
             return self.watch(request, lambda: handle(handler, request, peer))
         return handle(handler, request, peer)

@@ -103,6 +103,8 @@ class BrokerService:
         """Connections whose last request was no send: their next one is none either, mostly."""
         self.uses_lane = True
         """False while somebody must see every send: a hook, or access control."""
+        self.asks_router = False
+        """True with access control: every request goes by the router, which checks it."""
 
     def opened(self, peer: Peer) -> None:
         """Have nothing to do: a connection is nobody's before its first request."""
@@ -277,7 +279,7 @@ class BrokerService:
             )
         frames, behind = kernel.split_frames(buffer, start, end, FRAME_BYTES_MAX)
         for number, frame in enumerate(frames):
-            request = kernel.decode_request(buffer, frame)
+            request = None if self.asks_router else kernel.decode_request(buffer, frame)
             if isinstance(request, PullRequest):
                 self._pullers.add(peer.number)
                 answer = self._pulling.pull(request, peer)

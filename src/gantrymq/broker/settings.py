@@ -100,6 +100,20 @@ class BrokerSettings:
     )
     backlog: int = setting("serverSocketBacklog", 1024, Whole(1), "waiting connections")
 
+    # Access control
+    acl: bool = setting(
+        "aclEnable", False, YES_NO, "check who asks: accounts of plain_acl.yml (docs/security.md)"
+    )
+    acl_path: str = setting(
+        "aclPath", "", TEXT,
+        "directory of plain_acl.yml and acl/*.yml, or one such file; else that of the file given "
+        "with -c, else config/ under the store's root",
+    )  # fmt: skip
+    acl_own_key: str = setting(
+        "aclBrokerAccessKey", "", TEXT,
+        "account of those files with which this broker signs what it asks name servers and masters",
+    )  # fmt: skip
+
     # Looking
     metrics_port: int = setting(
         "metricsPort", -1, Whole(-1, 65535),

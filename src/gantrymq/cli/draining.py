@@ -7,13 +7,16 @@ command also waits until it may be stopped without a send that fails (`node.drai
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.cli.arguments import FAILED, PROGRAM, SUCCESS, CommandParser
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    from gantrymq.wire.command import Command
 
 DRAIN: Final = f"""\
 Get a running broker ready to be stopped, and wait until no client sends to it any more.
@@ -21,6 +24,8 @@ Get a running broker ready to be stopped, and wait until no client sends to it a
   {PROGRAM} broker drain 10.0.0.1:10911      another member of its group becomes master, or clients
                                           go to other masters
   {PROGRAM} broker undrain 10.0.0.1:10911    take part again; a restart does not do it
+
+With access control, GANTRYMQ_ACCESS_KEY and GANTRYMQ_SECRET_KEY name an administrator.
 
 exit status: 0 it may be stopped, 1 it could not be drained, 2 bad usage"""
 DRAIN_S_MAX: Final = 90
@@ -41,13 +46,28 @@ def main(arguments: Sequence[str]) -> int:
     from gantrymq.node import draining  # noqa: PLC0415
 
     try:
+        sign = _signing()
         if what == "drain":
-            asyncio.run(draining.drain(chosen.address, chosen.timeout, alone=chosen.alone))
+            asyncio.run(
+                draining.drain(chosen.address, chosen.timeout, alone=chosen.alone, sign=sign)
+            )
             sys.stdout.write(f"{chosen.address} is drained: it may be stopped\n")
         else:
-            asyncio.run(draining.undrain(chosen.address))
+            asyncio.run(draining.undrain(chosen.address, sign))
             sys.stdout.write(f"{chosen.address} takes part again\n")
     except GantryError as error:
         sys.stderr.write(f"{PROGRAM} broker {what}: {error}\n")
         return FAILED
     return SUCCESS
+
+
+def _signing() -> Callable[[Command], Command] | None:
+    """Return what signs requests, if the environment has an account."""
+    from gantrymq.client.settings import credentials_of  # noqa: PLC0415
+    from gantrymq.wire.signing import signed  # noqa: PLC0415
+
+    access = os.environ.get("GANTRYMQ_ACCESS_KEY")
+    credentials = credentials_of(access, os.environ.get("GANTRYMQ_SECRET_KEY"), None)
+    if credentials is None:
+        return None
+    return lambda request: signed(credentials, request)

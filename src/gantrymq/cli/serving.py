@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 
 from gantrymq.cli.arguments import FAILED, PROGRAM, SUCCESS
 from gantrymq.cli.dashboard import Beside
+from gantrymq.clock import SystemClock
 from gantrymq.errors import GantryError
 from gantrymq.node import config
+from gantrymq.node.access import opened_access
 from gantrymq.node.all_in_one import AllInOne
 from gantrymq.node.broker_node import BrokerNode
 from gantrymq.node.certificate import offered_tls
@@ -59,6 +61,7 @@ def _server(chosen: argparse.Namespace, properties: dict[str, str]) -> int:
             **({"bindAddress": chosen.bind} if chosen.bind else {}),
         }
     )
+    opened_access(found.broker, found.store, SystemClock())  # what cannot be leaves nothing behind
     tls = offered_tls(found.tls, properties, chosen.data / "tls")
     node = AllInOne(namesrv, found.broker, found.store, tls=tls, client_tls=found.client_tls)
     observed = _observed_server(node, found, may_move=not is_chosen)
@@ -122,6 +125,7 @@ def _with_dashboard(
     context: ssl.SSLContext | None,
 ) -> tuple[_Both, Callable[[], None]]:
     """Return a server that begins with its dashboard once it is ready."""
+    from gantrymq.client.settings import Credentials  # noqa: PLC0415
     from gantrymq.dashboard.settings import DashboardSettings  # noqa: PLC0415
 
     both = _Both(runs)
@@ -134,6 +138,9 @@ def _with_dashboard(
             bind=chosen.dashboard_bind,
             port=chosen.dashboard_port,
             ssl=context,
+            credentials=None
+            if node.account is None
+            else Credentials(node.account.access_key, node.account.secret_key),
         )
         both.dashboard = Beside(settings, _say)
         both.dashboard.begin()
@@ -178,6 +185,7 @@ def _broker(chosen: argparse.Namespace, properties: dict[str, str]) -> int:
             shown = {name: text for name, text in shown.items() if text != usual.get(name)}
         sys.stdout.write(config.settings_text(shown))
         return SUCCESS
+    opened_access(found.broker, found.store, SystemClock())
     if chosen.shards > 1:
         from gantrymq.cli.shards import run_shards  # noqa: PLC0415  (needed by few)
 
@@ -241,6 +249,8 @@ def _told(chosen: argparse.Namespace, work: Callable[[dict[str, str]], int]) -> 
     configure_logs(chosen.log, chosen.log_format or "text")
     try:
         properties = config.read_file(chosen.config) if chosen.config is not None else {}
+        if chosen.config is not None and properties.get("aclEnable", "").strip().lower() == "true":
+            properties.setdefault("aclPath", str(chosen.config.absolute().parent))
         if chosen.log_format is not None:
             properties["logFormat"] = chosen.log_format
         elif properties.get("logFormat", "").strip() == "json":

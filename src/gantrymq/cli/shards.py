@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.cli.arguments import PROGRAM
+from gantrymq.node.access import accounts_place
 from gantrymq.node.broker_node import completed
 from gantrymq.node.config import settings_text
 
@@ -43,6 +44,8 @@ def shard_properties(
     shard["listenPort"] = str(settings.port + number * PORT_STEP)
     if settings.metrics_port > 0:
         shard["metricsPort"] = str(settings.metrics_port + number)
+    if settings.acl:
+        shard["aclPath"] = str(accounts_place(settings, found.store).absolute())
     shard["storePathRootDir"] = str(found.store.paths.root.absolute() / f"shard-{number}")
     return shard
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 from gantrymq.client.remote import vip_address
 from gantrymq.client.route import TEMPLATE_QUEUES
-from gantrymq.client.signing import ACCESS_KEY, SECURITY_TOKEN, signature, signed_fields
 from gantrymq.model.names import TEMPLATE_TOPIC
 from gantrymq.wire.codes import RequestCode
 from gantrymq.wire.send_frame import JsonSendFrame, SendFrame
+from gantrymq.wire.signing import ACCESS_KEY, SECURITY_TOKEN, signature, signed_fields
 
 if TYPE_CHECKING:
     from gantrymq.client.faults import Faults

@@ -9,14 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Generic, TypeVar, overload
 
-import msgspec
-
-from gantrymq.client.signing import signed_fields, version_to_say
 from gantrymq.transport.addresses import split_address
 from gantrymq.wire.codes import ResponseCode
 from gantrymq.wire.command import Command
 from gantrymq.wire.fields import Header
 from gantrymq.wire.response_errors import error_for
+from gantrymq.wire.signing import signed
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -154,11 +152,7 @@ class Remote:
         credentials = self._settings.credentials
         if credentials is None:
             return request
-        return msgspec.structs.replace(
-            request,
-            fields=signed_fields(credentials, request.fields, request.body),
-            version=version_to_say(request.fields),
-        )
+        return signed(credentials, request)
 
 
 def vip_address(address: str) -> str:

@@ -19,7 +19,7 @@ NAME_SERVERS_MAX: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What requests are signed with (see `signing`)."""
+    """What requests are signed with (see `wire.signing`)."""
 
     access_key: str
     secret_key: str = field(repr=False)

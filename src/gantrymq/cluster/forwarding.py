@@ -24,6 +24,9 @@ from gantrymq.limits import FRAME_BYTES_MAX
 from gantrymq.wire.codes import RequestCode, ResponseCode
 from gantrymq.wire.frame import decode_frame, encode_frame
 from gantrymq.wire.peer import DATA_BYTES_ENOUGH, Taken, answer_bytes
+from gantrymq.wire.settling import answer_error
+from gantrymq.wire.signing import ACCESS_KEY
+from gantrymq.wire.signing import FORWARDED as MARK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,8 +46,6 @@ FORWARDED: Final = frozenset(
         RequestCode.UPDATE_CONSUMER_OFFSET,
     }
 )
-MARK: Final = "gantrymqForwarded"
-"""An ext field: nobody passes on what was passed on."""
 WAIT_S: Final = 2.5
 """For a successor: less than the 3 s after which clients give a send up."""
 PAUSE_S: Final = 0.05
@@ -63,6 +64,11 @@ class Forwarding:
         """Returns `host:port` of the group's master, if it is another broker."""
         self.connections: Connections | None = None
         """To the successor."""
+        self.check: Callable[[int, Command, Peer], None] | None = None
+        """With access control: raises for what a client may not ask, for the successor sees this
+        broker's address and not the client's."""
+        self.sign: Callable[[Command], Command] | None = None
+        """Vouches for a request that its client did not have to sign."""
         self.total = 0
         """Requests that were passed on."""
 
@@ -117,7 +123,7 @@ class Forwarding:
             if request.is_response:
                 return Taken(frame.start, answers)
             if self.is_on and request.code in FORWARDED and MARK not in request.fields:
-                answers.append(self._forward(request, peer))
+                answers.append(self._checked(request, peer))
             elif self._inner is None:
                 answers.append(_refused(request, "this broker changes its role; try again"))
             else:
@@ -127,6 +133,15 @@ class Forwarding:
                 if size > DATA_BYTES_ENOUGH:
                     return Taken(frame.end, answers)
         return Taken(behind, answers)
+
+    def _checked(self, request: Command, peer: Peer) -> Pending:
+        """Pass on what the client may ask, and refuse the rest."""
+        try:
+            if self.check is not None:
+                self.check(request.code, request, peer)
+        except GantryError as error:
+            return None if request.is_oneway else answer_error(request, error, peer.address)
+        return self._forward(request, peer)
 
     # -- passing on -------------------------------------------------------------------------------
 
@@ -147,6 +162,8 @@ class Forwarding:
         marked = msgspec.structs.replace(
             request, fields=request.fields | {MARK: "1"}, wire_pairs=None
         )
+        if self.sign is not None and ACCESS_KEY not in request.fields:
+            marked = self.sign(marked)
         while (left := deadline - loop.time()) > 0:
             successor = self.successor()
             if not self.is_on and self._inner is not None:

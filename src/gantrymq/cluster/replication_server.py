@@ -59,7 +59,8 @@ class _SlaveConnection(asyncio.Protocol):
         """Take a connection, if there is room and this is a master."""
         made = self._transport = cast("asyncio.Transport", transport)
         self.peer = socket_host(made.get_extra_info("peername")).text
-        if not self._parts.is_master() or len(self._server.connections) >= CONNECTIONS_MAX:
+        is_open = self._parts.is_master() and self._server.admits(self.peer)
+        if not is_open or len(self._server.connections) >= CONNECTIONS_MAX:
             made.abort()
             return
         raw = made.get_extra_info("socket")
@@ -146,6 +147,8 @@ class ReplicationServer:
         self._parts = parts
         self._server: asyncio.Server | None = None
         self.connections: set[_SlaveConnection] = set()
+        self.admits: Callable[[str], bool] = lambda _address: True
+        """Who may copy the log, by `host:port`: nobody signs anything on this port."""
 
     async def start(self, host: str, port: int) -> None:
         """Listen.

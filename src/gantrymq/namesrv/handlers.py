@@ -57,7 +57,7 @@ class NameServer:
         send_oneway: Callable[[str, Command], None] | None = None,
         table: RouteTable | None = None,
     ) -> None:
-        """Build a name server with an empty table.
+        """Build a name server with an empty table; `check` may be set to refuse requests.
 
         `save_kv` and `save_settings` write the two files, whole, and raise OSError if they cannot.
         `send_oneway` sends a request to a broker's address, for `notifyMinBrokerIdChanged`.
@@ -71,6 +71,8 @@ class NameServer:
             table, kv, reach, answers, settings, clock, started, save_settings=save_settings
         )
         self._send_oneway = send_oneway
+        self.check: Callable[[int, Command, Peer], None] | None = None
+        """Sees every request before anything else does; raises what is answered."""
         self._scanned = started
         parts = (Queries(self._state), BrokerRequests(self._state), Administration(self._state))
         self._functions: dict[int, Function] = {
@@ -121,6 +123,8 @@ class NameServer:
         """Answer a request; None for a oneway one. Raises nothing for whatever a peer sends."""
         function = self._functions.get(request.code)
         try:
+            if self.check is not None:
+                self.check(request.code, request, peer)
             answer = _refused(request) if function is None else function(request, peer)
         except ResponseError as error:
             answer = request.response(error.code, remark=error.remark)

@@ -29,6 +29,10 @@ class NamesrvSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Of /metrics, /healthz and /readyz; -1 is none, 0 any that is free."""
     metrics_bind_address: str = "127.0.0.1"
     log_format: str = "text"
+    acl: bool = False
+    """Check who asks."""
+    acl_path: str = ""
+    """Where the account files are; beside `kvConfigPath` unless it is said."""
     kv_config_path: str = "~/namesrv/kvConfig.json"
     config_store_path: str = "~/namesrv/namesrv.properties"
     """Where settings that a request changed are kept."""
@@ -66,6 +70,7 @@ class _Setting(NamedTuple):
     maximum: int = 0
     words: tuple[str, ...] = ()
     """What a text can be, if it cannot be anything."""
+    may_be_empty: bool = False
 
 
 _TABLE: Final[Mapping[str, _Setting]] = {
@@ -74,6 +79,8 @@ _TABLE: Final[Mapping[str, _Setting]] = {
     "metricsPort": _Setting("metrics_port", int, live=False, minimum=-1, maximum=65535),
     "metricsBindAddress": _Setting("metrics_bind_address", str, live=False),
     "logFormat": _Setting("log_format", str, live=False, words=("text", "json")),
+    "aclEnable": _Setting("acl", bool, live=False),
+    "aclPath": _Setting("acl_path", str, live=False, may_be_empty=True),
     "kvConfigPath": _Setting("kv_config_path", str, live=False),
     "configStorePath": _Setting("config_store_path", str, live=False),
     "orderMessageEnable": _Setting("order_in_routes", bool, live=True),
@@ -168,4 +175,4 @@ def _parse(setting: _Setting, text: str) -> tuple[str | int | bool | None, str]:
         return (number if inside else None), allowed
     if setting.words:
         return (text if text in setting.words else None), f"one of {', '.join(setting.words)}"
-    return text or None, "a text that is not empty"
+    return (text if text or setting.may_be_empty else None), "a text that is not empty"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gantrymq.clock import SystemClock
+from gantrymq.node.access import opened_access
 from gantrymq.node.broker_node import BrokerNode
 from gantrymq.node.namesrv_node import NamesrvNode
 
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
 
     from gantrymq.broker.settings import BrokerSettings
     from gantrymq.namesrv.settings import NamesrvSettings
+    from gantrymq.security.accounts import Account
     from gantrymq.store.recovery import RecoveryReport
     from gantrymq.store.settings import StoreSettings
     from gantrymq.transport.tls import ClientTls, ServerTls
@@ -37,6 +40,12 @@ class AllInOne:
         self._client_tls = None if client_tls is None else replace(client_tls, checks_name=False)
         self.namesrv = NamesrvNode(namesrv, tls=tls)
         self._broker: BrokerNode | None = None
+        self._account: Account | None = None
+
+    @property
+    def account(self) -> Account | None:
+        """Return who the parts of this process are to each other; None without access control."""
+        return self._account
 
     @property
     def broker(self) -> BrokerNode:
@@ -58,8 +67,12 @@ class AllInOne:
         """Start the name server, then the broker, and wait until the one knows the other.
 
         Raises:
-            StoreLocked, StoreDamaged, OSError: as the two of them.
+            StoreLocked, StoreDamaged, InvalidValue, OSError: as the two of them.
         """
+        access = opened_access(self._broker_settings, self._store_settings, SystemClock())
+        if access is not None:
+            self._account = access.be_one_process()
+            self.namesrv.protect(access)
         await self.namesrv.start()
         settings = replace(
             self._broker_settings,
@@ -70,7 +83,11 @@ class AllInOne:
             ),
         )
         self._broker = BrokerNode(
-            settings, self._store_settings, tls=self._tls, client_tls=self._client_tls
+            settings,
+            self._store_settings,
+            tls=self._tls,
+            client_tls=self._client_tls,
+            access=access,
         )
         report = await self._broker.start(progress)
         if not self._broker_settings.address:

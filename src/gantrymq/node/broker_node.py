@@ -17,6 +17,7 @@ from gantrymq.clock import SystemClock
 from gantrymq.cluster.replication import Replication
 from gantrymq.model.message import Host
 from gantrymq.model.topic import Perm
+from gantrymq.node.access import opened_access
 from gantrymq.node.machine import (
     bound_address,
     free_port,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from gantrymq.broker.hooks import SendHook
     from gantrymq.broker.settings import BrokerSettings
     from gantrymq.clock import Clock
+    from gantrymq.node.access import NodeAccess
     from gantrymq.store.recovery import RecoveryReport
     from gantrymq.store.settings import StoreSettings
     from gantrymq.transport.table import ConnectionTable
@@ -86,16 +88,19 @@ class BrokerNode:
         hooks: Sequence[SendHook] = (),
         front: Callable[[Service], Service] | None = None,
         server: Server | None = None,
+        access: NodeAccess | None = None,
     ) -> None:
         """Make a broker; `hooks` see every send (`broker/hooks.py`).
 
         `tls` is for those who connect to it, `client_tls` for its connections to name servers.
         `front` makes what stands between listener and broker: the faults of a test, or what passes
-        requests on. A `server` that listens already, for that front, is taken over.
+        requests on. A `server` that listens already, for that front, is taken over. `access` is
+        what the process has of access control already; the settings say whether there is any.
         """
         self.settings = completed(settings)
         self._hooks = tuple(hooks)
         self._front = front
+        self._access = access
         self._store_settings = store_settings
         self._tls = tls
         self._client_tls = client_tls
@@ -164,9 +169,12 @@ class BrokerNode:
         Raises:
             StoreLocked, StoreDamaged: as `Broker.open`.
             InvalidValue: brokerIP1 is no address and no name of one, or settings that were changed
-                over the wire cannot be used any more.
+                over the wire cannot be used any more, or the account files cannot.
             OSError: an address cannot be bound, or the disk refuses.
         """
+        access = self._access = self._access or opened_access(
+            self.settings, self._store_settings, self._clock
+        )
         if self.port == 0:
             # Message ids hold the port, so it is chosen before anything is stored.
             self.port = free_port(self.settings.bind_address, HA_PORT_STEP)
@@ -175,8 +183,12 @@ class BrokerNode:
         self.settings, self._store_settings = restored(
             around.files, self.settings, self._store_settings
         )
-        service = CommandService(closed=self._line_closed)
-        self._connections = Connections(service, self._client_tls, clock=self._clock)
+        self._connections = Connections(
+            CommandService(closed=self._line_closed),
+            self._client_tls,
+            clock=self._clock,
+            sign=None if access is None else access.sign,
+        )
         broker = Broker(
             self.settings,
             self._store_settings,
@@ -194,6 +206,9 @@ class BrokerNode:
         self._replication = Replication(
             broker, around.files, around.workers.cold_read, self._clock, self._connections
         )
+        if access is not None:
+            access.protect(broker, self.address, self._clock.monotonic())
+            self._replication.server.admits = access.access.admits
         try:
             await self._listen(broker)
             await self._replication.start(self.settings.bind_address, self.port + HA_PORT_STEP)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gantrymq.errors import GantryError
 from gantrymq.transport.requester import Connections
 from gantrymq.wire.bodies.route import CLUSTER_INFO
 from gantrymq.wire.codes import RequestCode, ResponseCode
 from gantrymq.wire.command import Command
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class BrokerRow(NamedTuple):
@@ -24,9 +27,11 @@ class BrokerRow(NamedTuple):
         return "slave" if self.broker_id else "master"
 
 
-async def list_brokers(name_server: str, timeout_s: float = 3.0) -> list[BrokerRow]:
+async def list_brokers(
+    name_server: str, timeout_s: float = 3.0, sign: Callable[[Command], Command] | None = None
+) -> list[BrokerRow]:
     """Return all brokers, by name and id; none if the name server does not answer."""
-    connections = Connections()
+    connections = Connections(sign=sign)
     try:
         request = Command.request(RequestCode.GET_BROKER_CLUSTER_INFO, 0)
         answer = await connections.ask(name_server, request, timeout_s)

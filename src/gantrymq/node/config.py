@@ -111,6 +111,15 @@ def wrong_failover(broker: BrokerSettings, role: BrokerRole) -> Iterator[str]:
             yield f"failoverEtcd: {error}"
 
 
+def wrong_access(broker: BrokerSettings) -> Iterator[str]:
+    """Yield a sentence for everything about access control that cannot be."""
+    if broker.acl_own_key and not broker.acl:
+        yield (
+            "aclBrokerAccessKey is set and aclEnable is not true: its secret is in the account "
+            "files, which are read with access control alone"
+        )
+
+
 def with_apache_metrics(properties: Mapping[str, str]) -> Mapping[str, str]:
     """Return the properties with Apache's names for the port of metrics understood.
 
@@ -141,6 +150,7 @@ def read_broker_config(properties: Mapping[str, str], home: Path) -> BrokerConfi
     except InvalidSettings as error:
         problems += error.problems
     problems += wrong_name_servers(broker)
+    problems += wrong_access(broker)
     try:
         store = read_settings(properties, home=home, foreign=FOREIGN | own)
     except InvalidSettings as error:

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from gantrymq.errors import GantryError
 from gantrymq.node.cluster_listing import list_brokers
@@ -18,6 +18,12 @@ from gantrymq.wire.bodies.replication import HA_STATUS
 from gantrymq.wire.bodies.route import KV_TABLE
 from gantrymq.wire.codes import RequestCode, ResponseCode
 from gantrymq.wire.command import Command
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Sign = Callable[[Command], Command]
+    """Makes a request prove who sends it."""
 
 LOOK_S: Final = 0.5
 QUIET_S: Final = 2.0
@@ -28,31 +34,31 @@ class NotDrained(GantryError):
     """It cannot be done; the text says why, and what to do."""
 
 
-async def undrain(address: str) -> None:
+async def undrain(address: str, sign: Sign | None = None) -> None:
     """Let a broker take part again.
 
     Raises:
         GantryError: it does not answer, or refuses.
     """
-    connections = Connections()
+    connections = Connections(sign=sign)
     try:
         await _set_draining(connections, address, draining=False)
     finally:
         await connections.close()
 
 
-async def drain(address: str, seconds: float, *, alone: bool) -> None:
+async def drain(address: str, seconds: float, *, alone: bool, sign: Sign | None = None) -> None:
     """Drain a broker and wait for that; with `alone` even the only one there is.
 
     Raises:
         GantryError: it does not answer, refuses, or is still in use when the time is over.
     """
-    connections = Connections()
+    connections = Connections(sign=sign)
     try:
         settings = await _settings(connections, address)
         has_failover = bool(settings.get("failoverEtcd"))
         if not alone:
-            await _check_others(settings)
+            await _check_others(settings, sign)
         await _set_draining(connections, address, draining=True)
         try:
             async with asyncio.timeout(seconds):
@@ -68,11 +74,11 @@ async def drain(address: str, seconds: float, *, alone: bool) -> None:
         await connections.close()
 
 
-async def _check_others(settings: dict[str, str]) -> None:
+async def _check_others(settings: dict[str, str], sign: Sign | None) -> None:
     """Refuse to drain the only broker that could take sends."""
     name = settings.get("brokerName", "")
     for name_server in filter(None, settings.get("namesrvAddr", "").split(";")):
-        rows = await list_brokers(name_server.strip())
+        rows = await list_brokers(name_server.strip(), sign=sign)
         if settings.get("failoverEtcd"):
             others = sum(row.name == name for row in rows) - 1
         else:

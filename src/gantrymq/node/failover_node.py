@@ -21,6 +21,7 @@ from gantrymq.cluster.failover import Failover
 from gantrymq.cluster.forwarding import Forwarding
 from gantrymq.cluster.frames import encode_hello
 from gantrymq.cluster.in_sync import InSyncSet, Progress
+from gantrymq.node.access import opened_access
 from gantrymq.node.broker_node import BrokerNode
 from gantrymq.node.machine import boot_id
 from gantrymq.store.files import OsFiles
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from gantrymq.broker.settings import BrokerSettings
     from gantrymq.cluster.group_state import GroupState, Member, View
+    from gantrymq.node.access import NodeAccess
     from gantrymq.store.recovery import RecoveryReport
     from gantrymq.store.settings import StoreSettings
     from gantrymq.transport.server import Server
@@ -76,6 +78,7 @@ class FailoverNode:
         self._is_whole = False
         self._is_stopping = False
         self._master_address: str | None = None
+        self._access: NodeAccess | None = None
         self._front = Forwarding()
         self._front.successor = lambda: self._master_address
         etcd = Etcd(
@@ -95,7 +98,15 @@ class FailoverNode:
             clock=self._clock,
             front=self._front.behind,
             server=server,
+            access=self._access,
         )
+
+    def _protect(self) -> None:
+        """Read the accounts once, for all brokers that are opened here in turn."""
+        access = self._access = opened_access(self._settings, self._as_slave, self._clock)
+        if access is not None:
+            self._front.check, self._front.sign = access.access.check, access.sign
+            self.inner = self._make(self._settings)
 
     @property
     def settings(self) -> BrokerSettings:
@@ -126,8 +137,9 @@ class FailoverNode:
         """Open the store as a slave's, and take the seat in the group.
 
         Raises:
-            StoreLocked, StoreDamaged, OSError: as `BrokerNode.start`.
+            StoreLocked, StoreDamaged, InvalidValue, OSError: as `BrokerNode.start`.
         """
+        self._protect()
         self._front.connections = Connections(tls=self._tls[1], clock=self._clock)
         last = load_epoch(self._files, self._as_slave.paths.config)
         self._epoch = last.epoch

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.clock import SystemClock
+from gantrymq.errors import InvalidValue
 from gantrymq.namesrv.handlers import NameServer
+from gantrymq.node.access import NodeAccess
 from gantrymq.store import config_files
 from gantrymq.store.files import OsFiles
 from gantrymq.transport.command_service import CommandService
@@ -51,6 +53,12 @@ class NamesrvNode:
             save_settings=lambda content: self._save(self._settings_path, content),
         )
         self.port = settings.listen_port
+        self._access: NodeAccess | None = None
+
+    def protect(self, access: NodeAccess) -> None:
+        """Check who asks, with the accounts that this process has already."""
+        self._access = access
+        self.name_server.check = access.access.check
 
     @property
     def connection_table(self) -> ConnectionTable | None:
@@ -62,8 +70,11 @@ class NamesrvNode:
 
         Raises:
             StoreDamaged: the file with key-value configuration cannot be understood.
+            InvalidValue: access control is on, and there are no accounts that can be used.
             OSError: the address cannot be bound.
         """
+        if self._settings.acl and self._access is None:
+            self.protect(self._opened_access())
         config_files.load(self._files, self._kv_path, self.name_server.load_kv)
         service = CommandService(self.name_server.handle, closed=self.name_server.peer_closed)
         server = Server(
@@ -77,10 +88,20 @@ class NamesrvNode:
         self.port = int(server.bound[0].rpartition(":")[2])
         self._ticking = asyncio.create_task(self._tick())
 
+    def _opened_access(self) -> NodeAccess:
+        path = self._settings.acl_path
+        place = Path(path).expanduser() if path else self._kv_path.parent
+        try:
+            return NodeAccess(place, self._clock)
+        except InvalidValue as error:
+            raise InvalidValue(f"aclEnable is true, and {error}") from None
+
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(TICK_S)
             self.name_server.tick(self._clock.monotonic())
+            if self._access is not None:
+                self._access.tick()
 
     def _save(self, path: Path, content: bytes) -> None:
         self._files.make_directory(path.parent)

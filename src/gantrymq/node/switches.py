@@ -13,10 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _OFF: Final = frozenset({"", "false"})
-_NO_ACCESS_CONTROL: Final = (
-    "there is no access control here yet: whoever reaches the port may read, write and administer; "
-    "leave it out, and keep the port behind a firewall or ask clients for certificates "
-    "(tls.server.mode=enforcing, tls.server.need.client.auth=require)"
+_NO_USERS_OF_5: Final = (
+    "there are no users and policies of 5.x here: leave it out, and use the accounts of 4.x, which "
+    "clients of 5.x sign for as well (aclEnable=true, plain_acl.yml)"
 )
 _NO_CONTROLLER: Final = (
     "there is no controller here; leave it out, and give each broker its brokerRole and brokerId"
@@ -35,9 +34,8 @@ _NO_ROCKSDB: Final = (
 )
 _NO_PLUG_IN: Final = "there are no store plug-ins here; leave it out"
 _REFUSED: Final[Mapping[str, tuple[frozenset[str], str]]] = {
-    "aclEnable": (_OFF, _NO_ACCESS_CONTROL),
-    "authenticationEnabled": (_OFF, _NO_ACCESS_CONTROL),
-    "authorizationEnabled": (_OFF, _NO_ACCESS_CONTROL),
+    "authenticationEnabled": (_OFF, _NO_USERS_OF_5),
+    "authorizationEnabled": (_OFF, _NO_USERS_OF_5),
     "enableControllerMode": (_OFF, _NO_CONTROLLER),
     "enableSlaveActingMaster": (_OFF, _NO_ACTING_MASTER),
     "duplicationEnable": (_OFF, _NO_SECOND_COPY),

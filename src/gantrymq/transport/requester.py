@@ -18,6 +18,8 @@ from gantrymq.transport.table import ConnectionTable
 from gantrymq.wire.peer import PeerGone, PeerLate
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gantrymq.clock import Clock
     from gantrymq.transport.tls import ClientTls
     from gantrymq.wire.command import Command
@@ -116,8 +118,10 @@ class Connections:
         clock: Clock | None = None,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
         back_off_s_max: float = BACK_OFF_S_MAX,
+        sign: Callable[[Command], Command] | None = None,
     ) -> None:
-        """Must be called on a running loop."""
+        """Must be called on a running loop; `sign` is given every request before it is sent."""
+        self._sign = sign
         self._service = service or CommandService()
         self._context = context_of(tls)
         self._connect_timeout_s = connect_timeout_s
@@ -168,6 +172,8 @@ class Connections:
             PeerLate: there was no answer within `timeout_s`.
             InvalidValue: the address is none, or the request cannot be encoded.
         """
+        if self._sign is not None:
+            request = self._sign(request)
         connection = self.open_connection(address)
         if connection is not None and not connection.is_congested:
             return await connection.ask(request, timeout_s)
@@ -187,7 +193,8 @@ class Connections:
         Raises:
             PeerGone, PeerLate, InvalidValue: as `connection` does.
         """
-        return (await self.connection(address)).tell(request)
+        connection = await self.connection(address)
+        return connection.tell(request if self._sign is None else self._sign(request))
 
     def drop(self, address: str, reason: str) -> None:
         """Close the connection to an address, if there is one, and forget its failures."""

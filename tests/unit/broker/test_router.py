@@ -87,12 +87,25 @@ def test_oneway_is_silent(code: int) -> None:
 
 
 def test_a_check_may_refuse_anything() -> None:
-    def check(_request: Command, _peer: Peer) -> None:
+    def check(_code: int, _request: Command, _peer: Peer) -> None:
         raise NoPermission("who are you")
 
-    found = ask(Router({GOOD: handle}, check=check), GOOD)
-    assert isinstance(found, Command)
-    assert (found.code, found.remark) == (NO_PERMISSION, "who are you")
+    for code in (GOOD, 9999):  # what nobody handles is no way around it
+        found = ask(Router({GOOD: handle}, check=check), code)
+        assert isinstance(found, Command)
+        assert (found.code, found.remark) == (NO_PERMISSION, "who are you")
+
+
+def test_a_check_sees_the_whole_code() -> None:
+    seen: list[int] = []
+
+    def check(code: int, _request: Command, _peer: Peer) -> None:
+        seen.append(code)
+
+    router = Router({RequestCode.POP_MESSAGE: handle, GOOD: handle}, check=check)
+    for code in (200_050, 200_050 & 0xFFFF, GOOD, 9999):
+        ask(router, code)
+    assert seen == [200_050, 200_050, GOOD, 9999]
 
 
 def test_codes_cut_off_by_the_binary_header_are_known() -> None:

@@ -209,10 +209,12 @@ def test_a_raft_log_is_refused_with_a_sentence(
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("aclEnable=true", "access control"),
-        ("aclEnable = TRUE", "access control"),
-        ("authenticationEnabled=true", "access control"),
-        ("authorizationEnabled=true", "access control"),
+        ("aclEnable=true", "there is no account file"),
+        ("aclEnable = TRUE", "there is no account file"),
+        ("aclEnable=yes", "true or false"),
+        ("aclBrokerAccessKey=somebody", "aclEnable is not true"),
+        ("authenticationEnabled=true", "aclEnable=true"),
+        ("authorizationEnabled=true", "aclEnable=true"),
         ("enableControllerMode=true", "controller"),
         ("enableSlaveActingMaster=true", "acts for its master"),
         ("duplicationEnable=true", "second copy"),

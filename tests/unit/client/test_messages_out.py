@@ -22,7 +22,6 @@ from gantrymq.client.outgoing import (
 from gantrymq.client.recalling import broker_of
 from gantrymq.client.selection import at_random, by_key, chosen, queue_number
 from gantrymq.client.settings import Credentials
-from gantrymq.client.signing import signed_fields
 from gantrymq.errors import InvalidValue
 from gantrymq.model.message import Message
 from gantrymq.model.queue import MessageQueue, QueueId
@@ -33,6 +32,7 @@ from gantrymq.wire.compression import plain_body
 from gantrymq.wire.frame import FrameParser
 from gantrymq.wire.properties import decode_properties
 from gantrymq.wire.send_frame import JsonSendFrame, SendFrame
+from gantrymq.wire.signing import signed_fields
 from gantrymq.wire.sysflag import Compression
 
 if TYPE_CHECKING:

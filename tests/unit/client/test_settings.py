@@ -21,11 +21,11 @@ from gantrymq.client.settings import (
     credentials_of,
     parse_name_servers,
 )
-from gantrymq.client.signing import signed_fields, version_to_say
 from gantrymq.errors import InvalidValue
 from gantrymq.testing.clock import VirtualClock
 from gantrymq.wire.codes import SPOKEN_VERSION
 from gantrymq.wire.message_id import UniqueKey
+from gantrymq.wire.signing import signed_fields, version_to_say
 
 if TYPE_CHECKING:
     from support.transport import Run

@@ -1,0 +1,153 @@
+"""Accounts and what they may, as values; a set of them is replaced as a whole.
+
+The meaning is that of Apache's PlainPermissionManager: a permission for a topic or a group by name
+counts before the default one, a default that is not set denies, and an account that is `admin` and
+has no permission by name may do everything. A group is written `%RETRY%group` among the resources,
+as Apache does: who may consume as a group may use its retry topic.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntFlag
+from typing import TYPE_CHECKING, Final
+
+from gantrymq.errors import InvalidValue, shown
+from gantrymq.model.names import NO_SEND_TOPICS, RETRY_PREFIX, SYSTEM_TOPIC_PREFIX
+from gantrymq.security.addresses import NOBODY, Addresses
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+KEY_CHARACTERS_MIN: Final = 7
+"""Of an access key and of a secret: Apache wants more than 6."""
+KEY_CHARACTERS_MAX: Final = 1024
+
+
+class Permission(IntFlag):
+    """What may be done with a topic or as a group; 0 is DENY."""
+
+    DENY = 0
+    PUB = 4
+    SUB = 8
+
+
+PUB_SUB: Final = Permission.PUB | Permission.SUB
+_TEXTS: Final = {
+    "DENY": Permission.DENY,
+    "PUB": Permission.PUB,
+    "SUB": Permission.SUB,
+    "PUB|SUB": PUB_SUB,
+    "SUB|PUB": PUB_SUB,
+}
+
+
+def read_permission(text: str) -> Permission:
+    """Return the permission that a text names.
+
+    Raises:
+        InvalidValue: it names none. Apache takes that for DENY; a misspelt one should be noticed.
+    """
+    found = _TEXTS.get(text.strip())
+    if found is None:
+        raise InvalidValue(f"{shown(text)!r} is not DENY, PUB, SUB or PUB|SUB")
+    return found
+
+
+class Secret:
+    """A secret key: nothing that prints or logs values shows it."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def reveal(self) -> str:
+        """Return it, to sign with or to write into the account file."""
+        return self._text
+
+    def __repr__(self) -> str:
+        """Return stars."""
+        return "Secret(***)"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Refuse to be copied to where it might be shown."""
+        raise TypeError("a secret does not leave its process")
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether two are the same."""
+        return isinstance(other, Secret) and other._text == self._text
+
+    def __hash__(self) -> int:
+        """Return what goes with `__eq__`."""
+        return hash(self._text)
+
+
+def is_group(resource: str) -> bool:
+    """Tell whether a resource is a group, by its retry topic."""
+    return resource.startswith(RETRY_PREFIX)
+
+
+def is_inner_topic(resource: str) -> bool:
+    """Tell whether a topic holds what belongs to many: half, delayed and timed messages."""
+    return resource in NO_SEND_TOPICS or resource.startswith(SYSTEM_TOPIC_PREFIX)
+
+
+def named(resource: str) -> str:
+    """Return a resource as a sentence names it."""
+    if is_group(resource):
+        return f"group {shown(resource.removeprefix(RETRY_PREFIX))}"
+    return f"topic {shown(resource)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """One account."""
+
+    access_key: str
+    secret: Secret
+    white: Addresses = NOBODY
+    """From here it may do everything, unsigned."""
+    white_text: str = ""
+    admin: bool = False
+    topic_default: Permission = Permission.DENY
+    group_default: Permission = Permission.DENY
+    resources: Mapping[str, Permission] = field(default_factory=dict)
+    """Topics, and retry topics of groups, by name."""
+
+    @property
+    def secret_key(self) -> str:
+        """Return the secret, to sign with."""
+        return self.secret.reveal()
+
+    @property
+    def security_token(self) -> None:
+        """Return none: accounts of a file have no tokens."""
+        return
+
+    @property
+    def may_everything(self) -> bool:
+        """Tell whether it is an administrator whom no permission by name limits."""
+        return self.admin and not self.resources
+
+    def may(self, resource: str, wanted: Permission) -> bool:
+        """Tell whether it has any of the wanted permissions for a topic or group."""
+        if self.may_everything:
+            return True
+        owned = self.resources.get(resource)
+        if owned is None:
+            if is_group(resource):
+                owned = self.group_default
+            elif is_inner_topic(resource):
+                return False  # a default is for the topics of users
+            else:
+                owned = self.topic_default
+        return bool(owned & wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """All accounts of a server, and the addresses that need none."""
+
+    white: Addresses = NOBODY
+    accounts: Mapping[str, Account] = field(default_factory=dict)
