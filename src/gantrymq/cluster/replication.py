@@ -6,6 +6,7 @@ a slave. Owned by the event loop's thread; `tick` is called by the broker's sche
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.broker.answers import answer
@@ -63,6 +64,7 @@ class Replication:
                 clock,
                 lambda: not broker.is_slave,
                 lambda: self.epoch,
+                self._may_copy,
             )
         )
         self.epoch: int | None = None
@@ -83,6 +85,10 @@ class Replication:
             settings.heartbeat_interval_ms / 1000,
             settings.silence_ms_max / 1000,
         )
+
+    def _may_copy(self, address: str) -> bool:
+        networks = self._settings.allowed_peers
+        return not networks or any(ip_address(address) in one for one in networks)
 
     def _sent_log(self, wake: Callable[[], None]) -> StoreSentLog:
         broker = self._broker
