@@ -16,10 +16,10 @@ installed := .venv/.installed
 kernel_sources := $(wildcard src/gantrymq/kernel/*.pyx src/gantrymq/kernel/*.pxd src/gantrymq/kernel/native/*.pxi)
 
 SECONDS ?= 600
-TARGETS ?= frame header body properties batch record
+TARGETS ?= frame header body properties batch record broker namesrv replication sql92 settings store arguments
 ENGINE ?= auto
 
-.PHONY: help setup test run lint format types bench bench-compare bench-replication pipeline-demo fuzz simulate chaos chaos-failover coverage conf blocking lock clean system-packages
+.PHONY: help setup test run lint format types bench bench-compare bench-replication pipeline-demo fuzz flips simulate chaos chaos-failover coverage conf blocking lock clean system-packages
 
 help: ## show this text
 	@echo "gantrymq: RocketMQ in one pip install, with your topics as Spark tables."
@@ -71,6 +71,9 @@ fuzz: $(installed) .venv/.fuzz ## bad input for every parser, SECONDS=600 for ea
 	@status=0; for target in $(TARGETS); do \
 	    $(python) -m fuzz.run $$target --seconds $(SECONDS) --engine $(ENGINE) || status=1; \
 	done; exit $$status
+
+flips: $(installed) ## every byte of a small store changed, one at a time; ARGS='--only commitlog'
+	@$(python) tests/security/every_byte.py $(ARGS)
 
 simulate: $(installed) ## a broker group under SEEDS=100000 seeds of trouble, from FIRST=0 on
 	@$(python) tests/simulation/many_seeds.py --first $(or $(FIRST),0) --seeds $(or $(SEEDS),100000)

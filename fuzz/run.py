@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import importlib.util
+import logging
 import mmap
 import multiprocessing
 import re
@@ -54,6 +55,7 @@ def _child(name: str, seconds: float, seed: int, flight: Flight, answer: Connect
     """Fuzz in a process of its own and send the report."""
     from fuzz import seeds, targets  # noqa: PLC0415  (the parent must survive a broken kernel)
 
+    logging.disable(logging.CRITICAL)  # what services say of bad input is not what is looked for
     inputs = seeds.for_target(name)
     if sys.platform == "linux":
         _limit_memory()
@@ -173,7 +175,7 @@ def replay(name: str, path: Path) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; 0 when nothing was found, 1 when something was."""
     parser = argparse.ArgumentParser(prog="python -m fuzz.run", description=__doc__.splitlines()[0])
-    parser.add_argument("target", help="frame, header, body, properties, batch or record")
+    parser.add_argument("target", help="which: the names in fuzz/targets.py")
     parser.add_argument("--seconds", type=float, default=60, help="how long (default 60)")
     parser.add_argument("--engine", choices=["auto", "atheris", "builtin"], default="auto")
     parser.add_argument("--seed", type=int, default=0, help="of the random numbers (default 0)")

@@ -6,16 +6,21 @@ few hundred seeds and not some ten thousand.
 
 from __future__ import annotations
 
+import re
 import struct
 import tarfile
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fuzz.targets import CODECS
+from gantrymq.cluster.frames import encode_head, encode_hello, encode_report
 from gantrymq.kernel import kernel
 from gantrymq.wire.bodies import BODIES, CONFIG_FILES, Bodies
 from gantrymq.wire.codes import RequestCode
 from gantrymq.wire.frame import FrameParser
+from support.filter_cases import CASES
+from support.flips import Sample
 from support.golden import STORE, STORE_LABELS, WIRE_FILES, Entry, exchanges, wire_entries
 
 if TYPE_CHECKING:
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
     from gantrymq.wire.command import Command
 
 SEED_BYTES_MAX: Final = 1 << 13
+CONF: Final = Path(__file__).parents[1] / "conf"
 
 
 @cache
@@ -129,6 +135,43 @@ def _record_ranges() -> list[bytes]:
     return raw + [b"".join(raw[at : at + 2]) + blank for at in range(0, len(raw), 20)]
 
 
+def _links() -> list[bytes]:
+    """Return what slaves and masters say on the replication port."""
+    reports = [encode_report(offset) for offset in (0, 100, 500, 1000, 2**62)]
+    piece = encode_head(0, 100) + bytes(100)
+    return [
+        *reports,
+        reports[1] + reports[2],
+        encode_hello(3, 2) + reports[0],
+        encode_head(0, 0),
+        piece,
+        piece + encode_head(100, 50) + bytes(50),
+    ]
+
+
+def _settings() -> list[bytes]:
+    """Return the settings files that there are, every setting taken out of its comment."""
+    texts = [path.read_text(encoding="utf-8") for path in sorted(CONF.rglob("*.conf"))]
+    lines = [line.removeprefix("#").encode() for text in texts for line in text.splitlines()]
+    named = [line for line in lines if re.fullmatch(rb"[A-Za-z.]+=.*", line)]
+    return [b"\n".join(named[at : at + 20]) for at in range(0, len(named), 20)] + named[::7]
+
+
+def _store_changes() -> list[bytes]:
+    """Return every file of the small stores behind the two bytes that choose it."""
+    found = []
+    for number, clean in enumerate((True, False)):
+        files = Sample(clean=clean).files
+        found += [bytes([number, at]) + files[path] for at, path in enumerate(sorted(files))]
+    return found
+
+
+def _arguments() -> list[bytes]:
+    flags = [b"-p", b"-m", b"-c\0x.conf", b"-n\0127.0.0.1:9876", b"--shards\0002", b"--log\0info"]
+    flags += [b"--log-format\0json", b"--metrics-port\0000", b"--help", b"", b"drain"]
+    return [role + b"\0".join((b"", flag)) for role in (b"a", b"z") for flag in flags]
+
+
 SEEDS: Final[dict[str, Callable[[], list[bytes]]]] = {
     "frame": _frames,
     "header": _headers,
@@ -136,6 +179,13 @@ SEEDS: Final[dict[str, Callable[[], list[bytes]]]] = {
     "properties": _property_strings,
     "batch": _batches,
     "record": _record_ranges,
+    "broker": _frames,
+    "namesrv": _frames,
+    "replication": _links,
+    "sql92": lambda: [case.expression.encode() for case in CASES],
+    "settings": _settings,
+    "store": _store_changes,
+    "arguments": _arguments,
 }
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import asdict
 
+from fuzz import services
 from fuzz.lanes import known_pulls
 from fuzz.twins import DisagreementError, Outcome, agree, outcome, twins
 from gantrymq.kernel import kernel
@@ -331,4 +332,5 @@ TARGETS: Final = {
     "properties": properties,
     "batch": batch,
     "record": record,
+    **services.TARGETS,
 }

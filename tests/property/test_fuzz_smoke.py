@@ -16,7 +16,11 @@ from gantrymq.errors import ProtocolError, RecordError
 ROOT = Path(__file__).parents[2]
 SECONDS = 2.0
 
-NAMES = ["frame", "header", "body", "properties", "batch", "record"]
+NAMES = [
+    "frame", "header", "body", "properties", "batch", "record", "broker", "namesrv", "replication",
+    "sql92", "settings", "store", "arguments",
+]  # fmt: skip
+REGRESSIONS = sorted((ROOT / "fuzz" / "regressions").glob("*/*"))
 
 
 def test_the_targets_are_these() -> None:
@@ -31,6 +35,12 @@ def test_bad_input_only_raises_what_it_may(name: str) -> None:
     assert inputs
     assert report.executions > len(inputs)
     assert report.corpus > len(inputs)
+
+
+@pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_what_was_found_once_is_not_found_again(path: Path) -> None:
+    _, finding = builtin.attempt(TARGETS[path.parent.name], path.read_bytes())
+    assert finding is None
 
 
 def test_a_disagreement_is_not_an_allowed_error() -> None:

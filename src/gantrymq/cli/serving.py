@@ -156,7 +156,7 @@ def namesrv(chosen: argparse.Namespace) -> int:
 def _namesrv(chosen: argparse.Namespace, properties: Mapping[str, str]) -> int:
     settings = config.read_namesrv_settings(properties)
     if chosen.print:
-        sys.stdout.write(config.settings_text(config.namesrv_properties(settings)))
+        sys.stdout.write(config.shown_text(config.namesrv_properties(settings)))
         return SUCCESS
     beside = Path(settings.kv_config_path).expanduser().parent / "tls"
     node = NamesrvNode(settings, tls=offered_tls(config.read_tls(properties), properties, beside))
@@ -183,7 +183,7 @@ def _broker(chosen: argparse.Namespace, properties: dict[str, str]) -> int:
         if not chosen.print:
             usual = config.read_broker_config({}, Path.home()).properties()
             shown = {name: text for name, text in shown.items() if text != usual.get(name)}
-        sys.stdout.write(config.settings_text(shown))
+        sys.stdout.write(config.shown_text(shown))
         return SUCCESS
     opened_access(found.broker, found.store, SystemClock())
     if chosen.shards > 1:

@@ -24,6 +24,9 @@ FRAME_BYTES_MAX: Final = 4 << 20
 """A frame with its head; Apache's slave has a buffer of this size."""
 
 
+OFFSET_MAX: Final = 1 << 62
+"""Where a log may reach: the kernel adds to offsets, and a store that begins behind this could not
+be opened again."""
 _MEMBER_BITS: Final = 16
 
 
@@ -107,7 +110,8 @@ class FrameReader:
         self._end += count
         while self._end - self._begin >= FRAME_HEAD_BYTES:
             offset, length = _FRAME.unpack_from(self._buffer, self._begin)
-            if offset < 0 or not 0 <= length <= len(self._buffer) - FRAME_HEAD_BYTES:
+            size_max = len(self._buffer) - FRAME_HEAD_BYTES
+            if not (0 <= length <= size_max and 0 <= offset <= OFFSET_MAX - length):
                 raise LinkBroken(
                     f"no master sends a frame of {length} bytes at offset {offset}; is it the "
                     "replication port of a broker (listenPort + 1)?"

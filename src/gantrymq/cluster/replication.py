@@ -6,6 +6,7 @@ a slave. Owned by the event loop's thread; `tick` is called by the broker's sche
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.broker.answers import answer
@@ -63,8 +64,11 @@ class Replication:
                 clock,
                 lambda: not broker.is_slave,
                 lambda: self.epoch,
+                self._may_copy,
             )
         )
+        self.admits: Callable[[str], bool] = lambda _peer: True
+        """Who may copy the log, by `host:port`, if haAllowedAddresses does not say."""
         self.epoch: int | None = None
         """In which this broker is master, with failover."""
         self.client: ReplicationClient | None = None
@@ -83,6 +87,13 @@ class Replication:
             settings.heartbeat_interval_ms / 1000,
             settings.silence_ms_max / 1000,
         )
+
+    def _may_copy(self, peer: str) -> bool:
+        networks = self._settings.allowed_peers
+        if not networks:
+            return self.admits(peer)
+        address = ip_address(peer.rpartition(":")[0].strip("[]"))
+        return any(address in one for one in networks)
 
     def _sent_log(self, wake: Callable[[], None]) -> StoreSentLog:
         broker = self._broker

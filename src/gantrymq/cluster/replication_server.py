@@ -3,6 +3,10 @@
 Everything happens on the event loop: reports come in, and what the log has grown by goes out at the
 end of the turn that it grew in, as slices of the mapped files. A connection that does not read is
 not written to (`WRITE_BYTES_MAX` wait in memory at most).
+
+The protocol is Apache's and has no word for who is there. Whoever reaches the port is given the
+whole log, and what it reports releases replies to producers. So the port belongs into a network of
+its own, or `haAllowedAddresses` names those who may connect; nobody else gets a byte.
 """
 
 from __future__ import annotations
@@ -40,6 +44,8 @@ class ServedParts(NamedTuple):
     is_master: Callable[[], bool]
     epoch: Callable[[], int | None]
     """Of this master, with failover."""
+    allowed: Callable[[str], bool]
+    """Whether the broker at `host:port` may copy the log: nobody signs anything on this port."""
 
 
 class _SlaveConnection(asyncio.Protocol):
@@ -59,8 +65,10 @@ class _SlaveConnection(asyncio.Protocol):
         """Take a connection, if there is room and this is a master."""
         made = self._transport = cast("asyncio.Transport", transport)
         self.peer = socket_host(made.get_extra_info("peername")).text
-        is_open = self._parts.is_master() and self._server.admits(self.peer)
-        if not is_open or len(self._server.connections) >= CONNECTIONS_MAX:
+        if not self._parts.allowed(self.peer):
+            self.abort("it may not copy this log; haAllowedAddresses says who may")
+            return
+        if not self._parts.is_master() or len(self._server.connections) >= CONNECTIONS_MAX:
             made.abort()
             return
         raw = made.get_extra_info("socket")
@@ -147,8 +155,6 @@ class ReplicationServer:
         self._parts = parts
         self._server: asyncio.Server | None = None
         self.connections: set[_SlaveConnection] = set()
-        self.admits: Callable[[str], bool] = lambda _address: True
-        """Who may copy the log, by `host:port`: nobody signs anything on this port."""
 
     async def start(self, host: str, port: int) -> None:
         """Listen.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gantrymq.errors import shown
+from gantrymq.model.secrets import masked
 from gantrymq.namesrv.kv import ORDER_NAMESPACE
 from gantrymq.namesrv.settings import change_settings, write_settings
 from gantrymq.wire.bodies.route import KV_TABLE, KvTable
@@ -110,8 +111,9 @@ class Administration:
         return request.response()
 
     def get_settings(self, request: Command, _peer: Peer) -> Command:
-        """Answer all settings."""
-        return request.response(body=SETTINGS.encode(write_settings(self._state.settings)))
+        """Answer all settings; secrets are not among them."""
+        texts = masked(write_settings(self._state.settings))
+        return request.response(body=SETTINGS.encode(texts))
 
     def _order_changed(self, namespace: str, key: str) -> None:
         """Drop the route that shows a changed value."""

@@ -208,7 +208,7 @@ class BrokerNode:
         )
         if access is not None:
             access.protect(broker, self.address, self._clock.monotonic())
-            self._replication.server.admits = access.access.admits
+            self._replication.admits = access.access.admits
         try:
             await self._listen(broker)
             await self._replication.start(self.settings.bind_address, self.port + HA_PORT_STEP)

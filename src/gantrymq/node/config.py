@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gantrymq.broker.settings import BrokerSettings, broker_properties, broker_rows
 from gantrymq.errors import ContentError, InvalidValue
+from gantrymq.model.secrets import masked
 from gantrymq.namesrv import settings as namesrv
 from gantrymq.node.switches import refused_switches
 from gantrymq.store.settings import BrokerRole, InvalidSettings, StoreSettings, read_settings
@@ -220,3 +221,8 @@ def namesrv_properties(settings: NamesrvSettings) -> dict[str, str]:
 def settings_text(properties: Mapping[str, str]) -> str:
     """Return settings as a file has them, one a line, by name."""
     return SETTINGS.encode(properties).decode()
+
+
+def shown_text(properties: Mapping[str, str]) -> str:
+    """Return the same for eyes: without secrets."""
+    return settings_text(masked(properties))

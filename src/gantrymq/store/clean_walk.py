@@ -4,14 +4,16 @@ Every message is in a queue by then, so the queues know where the last one ends.
 a record somewhat before that place, checks everything from there on, and must come by it; what may
 follow are messages that no queue has, such as prepared ones.
 
-Where anything does not agree (queues that know more than there is, a record that is damaged, no
-record at all), the last three files are walked from their beginning, as Apache RocketMQ does after
-every clean stop. Damage further back is not looked for here, and costs nobody else his messages:
-Apache would cut the log there. `gantrymq store verify` names it.
+Where anything does not agree (queues that know more than there is, a last record that is damaged,
+no record at all), the last three files are walked from their beginning, as Apache RocketMQ does
+after every clean stop. Damage before the last record costs nobody else his messages, where Apache
+would cut the log: near the end it is said and passed over, further back it is not looked for here.
+`gantrymq store verify` names it, and no reader is given what is damaged (`read_check.py`).
 """
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.kernel import Stop, kernel
@@ -20,7 +22,10 @@ from gantrymq.store.recovery import LogEnd
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gantrymq.store.files import Region
     from gantrymq.store.recovery import LogRecovery
+
+log = logging.getLogger(__name__)
 
 CLOSE_BYTES: Final = 64 << 20
 """How much of the log is looked at before the place that the queues know."""
@@ -75,13 +80,38 @@ def _walk_file(
         begin = kernel.find_record(region.buffer, max(0, known - CLOSE_BYTES), known, start)
         if begin < 0:
             return None
-        before = kernel.scan_records(region.buffer, begin, known, start, verify_crc, known)
+        before = _over_damage(region, begin, known, start, verify_crc=verify_crc)
         size = region.size
         behind = kernel.scan_records(region.buffer, known, size, start, verify_crc, size)
     finally:
         region.close()
-    if before.stop is not Stop.END or behind.stop not in _USUAL:
+    if before is None or behind.stop not in _USUAL:
         return None
-    stamp = max(before.last_store_timestamp, behind.last_store_timestamp)
-    records = before.records + behind.records
+    stamp = max(before[1], behind.last_store_timestamp)
+    records = before[0] + behind.records
     return LogEnd(start, start + behind.end, records, behind.stop, stamp)
+
+
+def _over_damage(
+    region: Region, begin: int, known: int, start: int, *, verify_crc: bool
+) -> tuple[int, int] | None:
+    """Walk to the known place; return records and the last store time, None if it is not one.
+
+    A record that is damaged is said and passed over: it was whole when the log was closed, and so
+    are those behind it. The last one must be whole, or else the place itself is not believed.
+    """
+    position, records, stamp = begin, 0, 0
+    while True:
+        found = kernel.scan_records(region.buffer, position, known, start, verify_crc, known)
+        records, stamp = records + found.records, max(stamp, found.last_store_timestamp)
+        if found.stop is Stop.END:
+            return records, stamp
+        following = kernel.find_record(region.buffer, found.end + 1, known, start)
+        if following < 0:
+            return None
+        log.error(
+            "%s is damaged at log offset %d (%s); the log goes on at %d. Readers do not get what "
+            "lies between; mend it from a slave or a backup",
+            region.path, start + found.end, found.stop.name, start + following,
+        )  # fmt: skip
+        position = following

@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING, Final
 from gantrymq.kernel import PRE_BLANK_SIZE, UNIT_BYTES
 from gantrymq.store.errors import StoreDamaged
 from gantrymq.store.get import (
+    EVERYTHING,
     EnoughRead,
     Found,
     NotNow,
@@ -341,6 +342,8 @@ class ColdReads:
         """Read; runs on the worker."""
         if self._is_closed:
             return
+        # What comes from the disk is looked at, whoever wrote it there.
+        asked = asked._replace(checked_below=EVERYTHING)
         found = collect(log, self._reader.limits, asked)
         # Out of their chunks, which are larger than what is kept of them.
         records = [memoryview(bytes(record)) for record in found.records]

@@ -9,6 +9,9 @@ and forces nothing, so that a power cut may leave both empty. Here:
     rename NAME.tmp -> NAME      NAME is the new one, NAME.bak the old one
     force the directory          and it stays so
 
+The first time, when there is no old one, the new one is its own backup: a file that is damaged
+before it is ever saved again has another beside it.
+
 Whichever of the renames a power cut keeps, in whichever order, one of the two names holds a whole
 file, the old or the new one, for our reader and for RocketMQ's.
 """
@@ -43,13 +46,22 @@ class Loaded(Generic[T]):
 def save(files: Files, path: Path, content: bytes) -> None:
     """Put content in the place of a file; the one before it becomes its backup."""
     fresh, backup = _beside(path, ".tmp"), _beside(path, ".bak")
-    files.truncate(fresh, 0)
-    files.write_at(fresh, 0, content, len(content))
-    files.sync(fresh)
+    _write(files, fresh, content)
     if files.exists(path):
         files.rename(path, backup)
     files.rename(fresh, path)
     files.sync_directory(path.parent)
+    if not files.exists(backup):
+        _write(files, fresh, content)
+        files.rename(fresh, backup)
+        files.sync_directory(path.parent)
+
+
+def _write(files: Files, path: Path, content: bytes) -> None:
+    """Write a file and force it."""
+    files.truncate(path, 0)
+    files.write_at(path, 0, content, len(content))
+    files.sync(path)
 
 
 def load(files: Files, path: Path, parse: Callable[[bytes], T]) -> Loaded[T] | None:

@@ -267,12 +267,15 @@ class ConsumeQueue:
         self._set_min(self._bytes.first)
         self._bytes.tail.log_end = 0
 
-    def recover(self) -> None:
-        """Find the end of the good units, cut off what follows it, and learn `log_end`."""
+    def recover(self) -> bool:
+        """Find the end of the good units, cut off what follows it, and learn `log_end`.
+
+        Tell whether what followed was something else than room for units.
+        """
         files = self._bytes
         files.drop_unfinished()
         if files.end == files.first:
-            return
+            return False
         start = max(files.end - _RECOVERED_FILES * files.file_bytes, files.first)
         while start > files.first and walk(files, start, start + UNIT_BYTES).end == start:
             # Not a unit where a full file was: the whole file is missing, so look before it.
@@ -285,6 +288,7 @@ class ConsumeQueue:
         self._note_end(found.log_end)
         if found.ends_in_garbage and self._changed is not None:
             self._changed(self)
+        return found.ends_in_garbage
 
     def truncate_to(self, log_offset: int, *, wipes_later: bool = False) -> None:
         """Cut off the units of messages at or behind a log offset; see `QueueFiles.cut`.

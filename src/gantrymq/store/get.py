@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gantrymq.store.consume_queue import ConsumeQueue
+    from gantrymq.store.read_check import ReadCheck
     from gantrymq.store.settings import TransferSettings
 
 _UNIT: Final = struct.Struct(">qiq")
@@ -134,12 +135,29 @@ class Question(NamedTuple):
     choose: Filter | None
     min_offset: int
     max_offset: int
+    queue: ConsumeQueue
+    check: ReadCheck | None = None
+    checked_below: int = 0
+    """Messages before this log offset are looked at before they are given out."""
+
+    def is_good(self, unit: QueueUnit, queue_offset: int, record: memoryview) -> bool:
+        """Tell whether a message may be given out."""
+        if self.check is None or unit.log_offset >= self.checked_below:
+            return True
+        return self.check.is_good(self.queue, queue_offset, unit, record)
 
 
 class QueueReader:
     """Reads messages out of the log by way of a queue; owned by the task that owns the log."""
 
-    def __init__(self, log: LogView, limits: TransferLimits, *, corrects: bool = True) -> None:
+    def __init__(
+        self,
+        log: LogView,
+        limits: TransferLimits,
+        *,
+        corrects: bool = True,
+        check: ReadCheck | None = None,
+    ) -> None:
         """Without `corrects` a reader outside of a queue is not sent anywhere else.
 
         That is a slave's way: its queues may be behind those of the master, whose offsets count.
@@ -147,6 +165,7 @@ class QueueReader:
         self._log = log
         self.limits = limits
         self.corrects = corrects
+        self._check = check
 
     def read(
         self, queue: ConsumeQueue | None, offset: int, count_max: int, choose: Filter | None
@@ -185,7 +204,9 @@ class QueueReader:
             return self._corrected(
                 Found(GetStatus.OFFSET_FOUND_NULL, behind, least, most, []), offset
             )
-        return Question(units, offset, count_max, choose, least, most)
+        check = self._check
+        below = 0 if check is None else check.trusted_from
+        return Question(units, offset, count_max, choose, least, most, queue, check, below)
 
     def is_hot(self, unit: QueueUnit | None) -> bool:
         """Tell whether the message of a unit counts as in memory; one that is not there does."""
@@ -229,6 +250,8 @@ def collect(log: LogView, limits: TransferLimits, asked: Question) -> Found:
             raise
         except EnoughRead:
             break
+        if record is not None and not asked.is_good(unit, asked.offset + scanned, record):
+            record = None
         scanned += 1
         if record is None:
             status = status if batch.records else GetStatus.MESSAGE_WAS_REMOVING

@@ -39,6 +39,7 @@ from gantrymq.store.queue_backlog import QueueBacklog
 from gantrymq.store.queue_offsets import QueueOffsets
 from gantrymq.store.queue_saving import QueueSaver, SavedParts, Trouble
 from gantrymq.store.queue_table import QueueTable
+from gantrymq.store.read_check import ReadCheck
 from gantrymq.store.reading import StoreReading, reading_of
 from gantrymq.store.replicas import NoReplicas, Replicas
 from gantrymq.store.settings import BrokerRole
@@ -139,6 +140,7 @@ class MessageStore:
         self.offsets = QueueOffsets(lane, self.queues)
         self._appender = self._make_appender(identity, timing)
         self.check = self._appender.check
+        self.read_check = ReadCheck()
         self.reads = self._make_reads(memory_bytes)
         self.cleaner = StoreCleaner(settings, self._cleaned_parts(), workers.queue_flush)
 
@@ -158,6 +160,7 @@ class MessageStore:
             limits_of(transfer, memory_bytes),
             self._clock,
             self.statistics.get_took,
+            self.read_check,
             corrects=not self.writability.is_slave or transfer.checks_offset_in_slave,
         )
 
@@ -216,6 +219,7 @@ class MessageStore:
         self.flush.recovered(self.log.wrote_offset if is_forced else report.log_end.began_at)
         self._saver.saved_offset = min(self._dispatcher.offset, self.flush.flushed_offset)
         self.gate.flushed(self.flush.flushed_offset)
+        self.read_check.trusted_from = self.log.wrote_offset
         self.writability.is_open = True
         if not is_reader:
             self._tail_room.want(*(file.region.path for file in self.log.files[-1:]))

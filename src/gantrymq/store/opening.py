@@ -14,6 +14,7 @@ What is done after a crash beyond what RocketMQ does:
 - The mark of a start (ROOT/abort) is left before the first change, so that a start that is
   interrupted is followed by one that looks at everything.
 - If a force had failed (`failed_disk.py`), the recovered log is written once more.
+- Queues that were closed in order and are damaged now are built again from the whole log.
 - A store whose queues know of messages, and whose log has no file at all, is not opened: its disk
   may not be mounted. Nor is one with a log on several disks whose queues know of messages behind
   its last file. Queues that were cut would not agree with the log any more when it is back.
@@ -21,6 +22,7 @@ What is done after a crash beyond what RocketMQ does:
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
     from gantrymq.store.index import Index
     from gantrymq.store.log_directories import LogDirectories
     from gantrymq.store.queue_table import QueueTable
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,7 @@ def open_parts(parts: StoreParts, progress: Callable[[int], None] | None = None)
     recovery = LogRecovery(parts.log_directories, parts.log.file_bytes, parts.files)
     parts.queues.load(after_crash=not clean)
     mark_running(parts.files, parts.root, parts.pid)
-    parts.queues.recover()
+    is_damaged = parts.queues.recover()
     _check_disks(parts, recovery)
     if parts.queues.log_end_max == 0 and recovery.starts and parts.checkpoint.queues_ms:
         # They are to be built from the first file on, also if this attempt is cut short.
@@ -94,6 +98,9 @@ def open_parts(parts: StoreParts, progress: Callable[[int], None] | None = None)
         checkpoint = parts.checkpoint
         parts.index.load(None if clean else checkpoint.index_ms, checkpoint.index_log_offset)
     end = _walk(parts, recovery, progress, clean=clean)
+    builds = not clean or is_damaged or parts.queues.log_end_max > end.offset
+    if clean and builds:
+        end = _build_again(parts, recovery, progress)
     is_spoiled = is_marked(parts.files, parts.root)
     dropped, wiped = recovery.cut(end.offset, trusts_zeros=not is_spoiled)
     if parts.queues.log_end_max > end.offset or not recovery.starts:
@@ -103,7 +110,7 @@ def open_parts(parts: StoreParts, progress: Callable[[int], None] | None = None)
         _index_again(parts, parts.index, end)
     log_min = parts.log.min_offset
     parts.queues.correct_min_offsets(log_min)
-    dispatched_from = _dispatch_rest(parts, end, clean=clean)
+    dispatched_from = _dispatch_rest(parts, end, is_dispatched=builds)
     _save_queues(parts)
     if is_spoiled:
         remove_mark(parts.files, parts.root)
@@ -163,6 +170,19 @@ def _walk(
     return end
 
 
+def _build_again(
+    parts: StoreParts, recovery: LogRecovery, progress: Callable[[int], None] | None
+) -> LogEnd:
+    """Build all queues from the log: after a clean stop they were whole, and they are not now.
+
+    A unit that is damaged ends its queue for whoever reads it, and hides all that follow.
+    """
+    log.warning("consume queues do not agree with the log: they are built again from its beginning")
+    parts.checkpoint.queues_ms = 0
+    parts.checkpoint.save(parts.files)
+    return _walk(parts, recovery, progress, clean=False)
+
+
 def _load_log(parts: StoreParts, recovery: LogRecovery, end: LogEnd) -> None:
     """Map the files that are left, all but the last of them full; force what was walked over."""
     if is_marked(parts.files, parts.root):
@@ -206,12 +226,12 @@ def _index_again(parts: StoreParts, index: Index, end: LogEnd) -> None:
         index.insert(found.keys)
 
 
-def _dispatch_rest(parts: StoreParts, end: LogEnd, *, clean: bool) -> int:
-    """Dispatch what no queue knows yet; after a crash the walk has done it."""
-    if clean:
-        parts.dispatcher.offset = max(parts.log.min_offset, parts.queues.log_end_max)
-    else:
+def _dispatch_rest(parts: StoreParts, end: LogEnd, *, is_dispatched: bool) -> int:
+    """Dispatch what no queue knows yet; where queues are built again the walk has done it."""
+    if is_dispatched:
         parts.dispatcher.offset = end.offset
+    else:
+        parts.dispatcher.offset = max(parts.log.min_offset, parts.queues.log_end_max)
     dispatched_from = parts.dispatcher.offset
     parts.dispatcher.run(end.offset)
     return dispatched_from

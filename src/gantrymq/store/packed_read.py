@@ -12,6 +12,9 @@ Two things are remembered between pulls, for consumers read on where they stoppe
 - windows of the log that were found in the page cache, for RESIDENT_S: a page may be gone by then,
   and reading it waits for the disk once.
 
+What an earlier process wrote is checked in passing (`read_check.py`), and the kernel's own ways do
+not lead there.
+
 Owned by the task that owns the log.
 """
 
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from gantrymq.store.consume_queue import ConsumeQueue
     from gantrymq.store.get import TransferLimits
     from gantrymq.store.mapped_file import MappedFile
+    from gantrymq.store.read_check import ReadCheck
 
 CHUNK_UNITS: Final = 2048
 CHUNKS_MAX: Final = 256
@@ -83,13 +87,18 @@ class _Place(NamedTuple):
     file: MappedFile
     log_end: int
     """Position in the file up to which it is in memory."""
+    log_offset: int
+    """Of the first message."""
 
 
 class PackedReads:
     """Reads batches in one kernel call where that is possible."""
 
-    def __init__(self, log: CommitLog, limits: TransferLimits, clock: Clock) -> None:
+    def __init__(
+        self, log: CommitLog, limits: TransferLimits, clock: Clock, check: ReadCheck
+    ) -> None:
         self._log = log
+        self._check = check
         self._limits = limits
         self._monotonic = clock.monotonic
         self._chunks = UnitChunks()
@@ -106,7 +115,7 @@ class PackedReads:
         place = self._place(queue, offset, count_max)
         if queue is None or place is None:
             return None
-        units, start, file, log_end = place
+        units, start, file, log_end = place[:4]
         limits = self._limits
         found = kernel.gather_records(
             units, start, len(units), file.region.buffer, 0, log_end, file.start, hashes,
@@ -114,6 +123,10 @@ class PackedReads:
         )  # fmt: skip
         if not found.messages:
             return None
+        if place.log_offset < self._check.trusted_from:
+            first = offset - start // UNIT_BYTES
+            if not self._check.are_good(queue, units, first, found.records, found.messages):
+                return None
         return Found(
             GetStatus.FOUND,
             offset + (found.end - start) // UNIT_BYTES,
@@ -146,7 +159,7 @@ class PackedReads:
         That holds for RESIDENT_S, and so does what it says of the queue's ends.
         """
         place = self._place(queue, offset, count_max)
-        if queue is None or place is None:
+        if queue is None or place is None or place.log_offset < self._check.trusted_from:
             return False
         first = offset - place.start // UNIT_BYTES
         way.point(
@@ -166,7 +179,7 @@ class PackedReads:
         log_end = None if file is None else self._readable_until(file, first)
         if file is None or log_end is None:
             return None
-        return _Place(units, start, file, log_end)
+        return _Place(units, start, file, log_end, first)
 
     def _readable_until(self, file: MappedFile, log_offset: int) -> int | None:
         """Return up to which position a file is in memory from an offset on; None if it is not."""

@@ -76,7 +76,7 @@ class MessageQuery:
         return FoundByKey(records, found.last_timestamp, last)
 
     def by_log_offset(self, log_offset: int) -> memoryview | None:
-        """Return the record at a log offset, or None if there is none."""
+        """Return the record at a log offset, or None if there is none that is whole."""
         file = self._log.file_at(log_offset) if log_offset >= 0 else None
         if file is None:
             return None
@@ -88,7 +88,7 @@ class MessageQuery:
         self._presence.need(file.region, position, min(_SIZE_BYTES, end - position))
         size = int.from_bytes(file.region.buffer[position : position + _SIZE_BYTES])
         self._presence.need(file.region, position, min(size, end - position))
-        found = kernel.scan_records(file.region.buffer, position, end, file.start, False, 1)
+        found = kernel.scan_records(file.region.buffer, position, end, file.start, True, 1)
         if found.records == 0 or found.stop not in {Stop.LIMIT, Stop.END}:
             return None
         return file.read(position, found.end - position)

@@ -233,12 +233,14 @@ class QueueTable:
                     if extension := self._extensions.get(queue):
                         extension.load(after_crash=after_crash)
 
-    def recover(self) -> None:
-        """Find the end of every queue; see `ConsumeQueue.recover`."""
+    def recover(self) -> bool:
+        """Find the end of every queue; tell whether one is damaged. See `ConsumeQueue.recover`."""
+        is_damaged = False
         for queue in self:
-            queue.recover()
+            is_damaged |= queue.recover()
             if extension := self._extensions.get(queue):
                 extension.recover(queue.ext_address)
+        return is_damaged
 
     def truncate_to(self, log_offset: int, *, wipes_later: bool = False) -> None:
         """Cut off all units of messages at or behind a log offset; see `QueueFiles.cut`."""

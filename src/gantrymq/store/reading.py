@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from gantrymq.store.files import Files
     from gantrymq.store.index import Index
     from gantrymq.store.queue_table import QueueTable
+    from gantrymq.store.read_check import ReadCheck
     from gantrymq.store.worker import Worker
 
 
@@ -143,11 +144,15 @@ def reading_of(
     limits: TransferLimits,
     clock: Clock,
     took: Callable[[float], None],
+    check: ReadCheck,
     *,
     corrects: bool,
 ) -> StoreReading:
-    """Join the parts of the read side; `took` is told how long reads from the disk take."""
-    reader = QueueReader(log, limits, corrects=corrects)
+    """Join the parts of the read side; `took` is told how long reads from the disk take.
+
+    What `check` does not trust is looked at before it is given out.
+    """
+    reader = QueueReader(log, limits, corrects=corrects, check=check)
     cold = ColdReads(log, reader, files, worker, clock, took)
-    packed = PackedReads(log, limits, clock)
+    packed = PackedReads(log, limits, clock, check)
     return StoreReading(log, queues, index, dispatched, reader, cold, packed, files, worker)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from enum import Enum
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -173,6 +174,29 @@ class Word:
     def text(self, value: object) -> str:
         """Return the word."""
         return str(value)
+
+
+Network = IPv4Network | IPv6Network
+
+
+@dataclass(frozen=True, slots=True)
+class Networks:
+    """Addresses and networks: `10.0.0.7,10.1.0.0/16`; none at all is allowed."""
+
+    allowed: str = "addresses and networks like `10.0.0.7,10.1.0.0/16`, separated by `,` or `;`"
+
+    def parse(self, text: str) -> tuple[Network, ...]:
+        """Return the networks; an address is one of its own."""
+        parts = (part.strip() for part in re.split("[,;]", text))
+        return tuple(ip_network(part) for part in parts if part)
+
+    def text(self, value: object) -> str:
+        """Return the networks, addresses without their length."""
+        networks = value if isinstance(value, tuple) else ()
+        return ",".join(
+            str(one.network_address if one.prefixlen == one.max_prefixlen else one)
+            for one in networks
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,8 @@ from gantrymq.store.settings_kinds import (
     Choice,
     Delays,
     Hours,
+    Network,
+    Networks,
     Percent,
     Whole,
     setting,
@@ -163,6 +165,10 @@ class ReplicationSettings:
     batch_bytes_max: int = setting(
         "haTransferBatchSize", 32 << 10, Whole(1), "log bytes in one frame", live=True
     )
+    allowed_peers: tuple[Network, ...] = setting(
+        "haAllowedAddresses", (), Networks(),
+        "who may copy the log: addresses and networks; empty is everybody who reaches the port",
+    )  # fmt: skip
     master_address: str = setting(
         "haMasterAddress", "", TEXT, "slave: where the master is, instead of asking the name server"
     )

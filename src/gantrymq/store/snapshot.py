@@ -159,7 +159,9 @@ class FileSnapshot:
         return _Queue(topic, queue_id, directory, self._settings, self._files)
 
     def units(self, topic: str, queue_id: int, offset: int, units_max: int) -> bytes:
-        """Return units from a queue offset on."""
+        """Return units from a queue offset on; a name that leads elsewhere has none."""
+        if not is_path_safe(topic):
+            return b""
         return self._queue(topic, queue_id).read(offset, units_max)
 
     def span_at(self, log_offset: int) -> Span | None:

@@ -61,6 +61,10 @@ class Accepting:
         """Return how many sockets have not said anything yet."""
         return len(self._silent)
 
+    def use(self, context: ssl.SSLContext) -> None:
+        """Show another certificate to those who connect from now on."""
+        self._context = context
+
     def listen(self, listener: socket.socket) -> None:
         """Accept from a bound socket."""
         listener.setblocking(False)

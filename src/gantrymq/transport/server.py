@@ -7,9 +7,11 @@ import logging
 import socket
 from typing import TYPE_CHECKING, Self
 
+from gantrymq.clock import SystemClock
 from gantrymq.transport.accepting import Accepting
 from gantrymq.transport.addresses import socket_host
 from gantrymq.transport.ages import ReadTimes
+from gantrymq.transport.certificates import Certificates
 from gantrymq.transport.connection import Connection
 from gantrymq.transport.table import ConnectionTable
 from gantrymq.transport.tls import ServerTls
@@ -75,7 +77,8 @@ class Server:
             OSError: an address cannot be bound; the text says which.
             InvalidValue: the TLS settings are wrong.
         """
-        context = self._tls.context()
+        clock = self._clock or SystemClock()
+        certificates = Certificates(self._tls, clock.monotonic())
         loop = asyncio.get_running_loop()
         listeners: list[socket.socket] = []
         try:
@@ -87,8 +90,16 @@ class Server:
             raise
         self._table = ConnectionTable(loop, self._settings, self._clock)
         self._table.read_times = ReadTimes(loop, self._table.clock)
-        self._accepting = Accepting(self._table, self._tls.mode, context, self._begin, self._count)
-        self._table.on_sweep = self._accepting.look
+        accepting = self._accepting = Accepting(
+            self._table, self._tls.mode, certificates.context, self._begin, self._count
+        )
+
+        def look(now: float) -> None:
+            accepting.look(now)
+            if (renewed := certificates.look(now)) is not None:
+                accepting.use(renewed)
+
+        self._table.on_sweep = look
         self._table.start_sweeping()
         for listener in listeners:
             self._accepting.listen(listener)

@@ -15,7 +15,7 @@ certificate and name unless it is told not to (`authServer=false`).
 from __future__ import annotations
 
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 
@@ -58,7 +58,7 @@ class ServerTls:
     mode: TlsMode = TlsMode.PERMISSIVE
     cert_path: str | None = None
     key_path: str | None = None
-    key_password: str | None = None
+    key_password: str | None = field(default=None, repr=False)
     trust_path: str | None = None
     client_auth: ClientAuth = ClientAuth.NONE
 
@@ -115,7 +115,7 @@ class ClientTls:
 
     cert_path: str | None = None
     key_path: str | None = None
-    key_password: str | None = None
+    key_password: str | None = field(default=None, repr=False)
     trust_path: str | None = None
     verifies_server: bool = True
     checks_name: bool = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from gantrymq.kernel import Stop
+from gantrymq.kernel import Stop, kernel
 from gantrymq.store import clean_walk
 from gantrymq.store.put import PREPARED
 from support.store_rig import LOG, ROOT, Rig
@@ -65,13 +65,41 @@ def test_what_no_queue_has_is_found_behind_it() -> None:
     assert (again.report.log_end.offset, again.report.log_end.records) == (end, 4)
 
 
-def test_damage_close_to_the_end_cuts_the_log_as_in_apache() -> None:
+def test_damage_close_to_the_end_costs_one_message_and_not_the_rest_of_the_log() -> None:
     rig = stopped(20)
     spoil(rig.disk, 0, b"012")
     again = rig.again(rig.disk)
     assert again.report.clean
+    assert again.report.log_end.offset == rig.store.log.wrote_offset
+    found = again.store.get("T", 0, 0, 32)
+    bodies = [kernel.decode_record(raw, 0, len(raw), True)[0].body for raw in found.records]
+    assert [int(body[:3]) for body in bodies] == [*range(12), *range(13, 20)]
+    assert found.next_offset == 20
+    assert again.store.read_check.damaged == 1
+    again.put(b"020")
+    assert again.store.get("T", 0, 20, 32).messages == 1
+
+
+def test_damage_to_the_last_message_ends_the_log_before_it() -> None:
+    rig = stopped(20)
+    spoil(rig.disk, 0, b"019")
+    again = rig.again(rig.disk)
     assert again.report.log_end.stop is Stop.BAD_CRC
-    assert numbers(again) == list(range(12))
+    assert numbers(again) == list(range(19))
+
+
+def test_a_damaged_unit_does_not_hide_the_queue_behind_it() -> None:
+    rig = stopped(20)
+    path = ROOT / "consumequeue" / "T" / "0" / f"{0:020d}"
+    for position in (0, 3, 8):
+        disk = rig.disk.kill()
+        disk.write_at(path, position, b"\x70", 0)
+        assert numbers(rig.again(disk)) == list(range(20))
+    disk = rig.disk.kill()
+    disk.write_at(path, 11, b"\x70", 0)  # a length that could be, and is not
+    again = rig.again(disk)
+    assert again.store.get("T", 0, 0, 32).messages == 19
+    assert again.store.read_check.damaged == 1
 
 
 def test_damage_further_back_costs_nobody_else_his_messages(

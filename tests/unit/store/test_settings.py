@@ -86,6 +86,7 @@ DEFAULTS = {
     "haSendHeartbeatInterval": "5000",
     "haHousekeepingInterval": "20000",
     "haTransferBatchSize": "32768",
+    "haAllowedAddresses": "",
     "haMasterAddress": "",
     "haSlaveFallbehindMax": "268435456",
     "brokerRole": "ASYNC_MASTER",

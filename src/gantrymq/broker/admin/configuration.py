@@ -20,6 +20,7 @@ from gantrymq.broker.saved_state import SavedState
 from gantrymq.broker.settings import broker_properties, broker_rows
 from gantrymq.errors import InvalidValue, shown
 from gantrymq.model.offsets import DataVersion
+from gantrymq.model.secrets import masked
 from gantrymq.store import config_files
 from gantrymq.store.settings import InvalidSettings, changed_settings, known_settings
 from gantrymq.wire.bodies.settings import SETTINGS
@@ -175,7 +176,7 @@ class ConfigurationRequests:
         }
 
     def read(self, request: Command, _peer: Peer) -> Answer:
-        """Answer all settings that hold, under RocketMQ's names."""
+        """Answer all settings that hold, under RocketMQ's names; secrets are not among them."""
         texts = {
             **WANTED,
             **self._store_settings().properties(),
@@ -185,7 +186,7 @@ class ConfigurationRequests:
         }
         version = DATA_VERSION.encode(self._live.version).decode()
         header = BrokerConfigResponse(version=version)
-        return body_answer(request, SETTINGS.encode(texts), header.encode())
+        return body_answer(request, SETTINGS.encode(masked(texts)), header.encode())
 
     def change(self, request: Command, _peer: Peer) -> Pending:
         """Change some settings; if one of them cannot be, none is."""

@@ -1,0 +1,75 @@
+"""Changes every byte of a small store, one at a time, and says what a broker made of each.
+
+    python tests/security/every_byte.py                all of it: some minutes (make flips)
+    python tests/security/every_byte.py --only commitlog --how clean --step 7 --first 3
+
+Exit status 1 if anything was served that must not be, or was missing or refused without need.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+import time
+from collections import Counter, defaultdict
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "src")]
+
+from support.flips import ROOT, Outcome, Sample, flip  # noqa: E402
+
+
+def say(text: str) -> None:
+    """Print a line at once."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def word(found: Outcome) -> str:
+    """Return what became of it, in a word."""
+    if found.refused:
+        return "refused with a sentence"
+    if found.wrong:
+        return f"served, {found.wrong[0]} changed"
+    if found.viewed_wrong:
+        return f"viewed, {found.viewed_wrong[0]} changed"
+    if found.missing:
+        return "that message is passed over" if len(found.missing) == 1 else "cut at the damage"
+    return "nothing to be seen"
+
+
+def main() -> int:
+    """Run; print a table of what became of how many bytes."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--only", default="", help="files whose path begins like this")
+    parser.add_argument("--how", choices=["clean", "crash", "both"], default="both")
+    parser.add_argument("--step", type=int, default=1, help="every n-th byte (default 1)")
+    parser.add_argument("--first", type=int, default=0, help="the first byte of each file")
+    chosen = parser.parse_args()
+    logging.disable(logging.CRITICAL)
+    problems, count, began = 0, 0, time.monotonic()
+    for how in ("clean", "crash") if chosen.how == "both" else (chosen.how,):
+        sample = Sample(clean=how == "clean")
+        table: dict[str, Counter[str]] = defaultdict(Counter)
+        for path, data in sample.files.items():
+            name = path.relative_to(ROOT).as_posix()
+            if not name.startswith(chosen.only):
+                continue
+            kind = name.partition("/")[0] if not name.startswith("config") else name
+            for position in range(chosen.first, len(data), chosen.step):
+                found = sample.outcome(path, flip(position))
+                count += 1
+                table[kind][word(found)] += 1
+                if problem := sample.problem(path, position, found):
+                    problems += 1
+                    say(f"{how} {name} byte {position}: {problem}")
+        for kind, words in sorted(table.items()):
+            said = ", ".join(f"{number} {text}" for text, number in words.most_common())
+            say(f"{how:5} {kind:32} {sum(words.values()):6} bytes: {said}")
+    say(f"{count} bytes in {time.monotonic() - began:.0f} s, {problems} problems")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
