@@ -20,6 +20,8 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
+import org.apache.rocketmq.acl.common.AclClientRPCHook;
+import org.apache.rocketmq.acl.common.SessionCredentials;
 import org.apache.rocketmq.client.ClientConfig;
 import org.apache.rocketmq.client.consumer.DefaultLitePullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
@@ -31,6 +33,7 @@ import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
 import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.LocalTransactionState;
@@ -45,6 +48,7 @@ import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
 import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
+import org.apache.rocketmq.remoting.RPCHook;
 
 /**
  * The Java client as a program: a command in JSON on each line of standard input, answers and what
@@ -122,9 +126,18 @@ public final class Peer {
 
     // -- producing -----------------------------------------------------------------------------
 
+    /** What signs requests, if this program was started with the keys of an account. */
+    private static RPCHook hook() {
+        String key = System.getProperty("accessKey");
+        if (key == null) {
+            return null;
+        }
+        return new AclClientRPCHook(new SessionCredentials(key, System.getProperty("secretKey")));
+    }
+
     private static Object producer(JSONObject command) throws Exception {
         String name = command.getString("name");
-        TransactionMQProducer producer = new TransactionMQProducer(command.getString("group"));
+        TransactionMQProducer producer = new TransactionMQProducer(command.getString("group"), hook());
         producer.setNamesrvAddr(names);
         producer.setInstanceName(name);
         producer.setSendMsgTimeout(10_000);
@@ -339,7 +352,8 @@ public final class Peer {
 
     private static Object consumer(JSONObject command) throws Exception {
         String name = command.getString("name");
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(command.getString("group"));
+        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(
+            command.getString("group"), hook(), new AllocateMessageQueueAveragely());
         consumer.setNamesrvAddr(names);
         consumer.setInstanceName(name);
         hurry(command, consumer);
