@@ -26,7 +26,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gantrymq.kernel import kernel
+from gantrymq.kernel import Stop, kernel
 from gantrymq.store.clean_walk import clean_walk
 from gantrymq.store.errors import StoreDamaged
 from gantrymq.store.failed_disk import is_marked, leave_mark, remove_mark
@@ -98,7 +98,8 @@ def open_parts(parts: StoreParts, progress: Callable[[int], None] | None = None)
         checkpoint = parts.checkpoint
         parts.index.load(None if clean else checkpoint.index_ms, checkpoint.index_log_offset)
     end = _walk(parts, recovery, progress, clean=clean)
-    builds = not clean or is_damaged or parts.queues.log_end_max > end.offset
+    known = parts.queues.log_end_max
+    builds = not clean or is_damaged or not _goes_on_at(recovery, known, end)
     if clean and builds:
         end = _build_again(parts, recovery, progress)
     is_spoiled = is_marked(parts.files, parts.root)
@@ -168,6 +169,21 @@ def _walk(
             f"everything from offset {end.offset} on, remove {checkpoint.path} and start again"
         )
     return end
+
+
+def _goes_on_at(recovery: LogRecovery, offset: int, end: LogEnd) -> bool:
+    """Tell whether the log ends at an offset, or a record follows there."""
+    starts = [start for start in recovery.starts if start <= offset]
+    if offset >= end.offset or not starts:
+        return offset <= end.offset
+    region = recovery.files.open(recovery.path(starts[-1]), writable=False)
+    try:
+        found = kernel.scan_records(
+            region.buffer, offset - starts[-1], region.size, starts[-1], False, 1
+        )
+        return found.records > 0 or found.stop is Stop.BLANK
+    finally:
+        region.close()
 
 
 def _build_again(

@@ -104,5 +104,9 @@ def test_a_file_that_is_none_stops_the_start() -> None:
     path = rig.broker.store_settings.paths.config / "consumerFilter.json"
     disk = rig.disk.kill()
     disk.place(path, b"not json")
+    rig.again(disk)  # its backup is there from the first save on
+    disk = rig.disk.kill()
+    disk.place(path, b"not json")
+    disk.place(path.with_name(f"{path.name}.bak"), b"nor this")
     with pytest.raises(StoreDamaged, match="consumerFilter"):
         rig.again(disk)
