@@ -258,7 +258,7 @@ def _escaped(text: str, place: int, line: int) -> tuple[str, int]:
 
 Plain = str | int | bool | None | list["Plain"] | dict[str, "Plain"]
 """What can be written."""
-_BARE: Final = re.compile(r"[A-Za-z%/_][A-Za-z0-9%/._|=*-]*")
+_BARE: Final = re.compile(r"[A-Za-z/_][A-Za-z0-9%/._|=*-]*")
 _WORDS: Final = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
 
 
