@@ -38,8 +38,10 @@ PLACED = [
     for page in PAGES
     for block in markdown.blocks(page.read_text(encoding="utf-8"))
 ]
-ONE_PROGRAM = {ROOT / "docs" / name for name in ("client.md", "moving.md", "spark.md")}
-"""Pages whose blocks are one program: `test_client_pages.py`, `test_spark_page.py` run them."""
+ONE_PROGRAM = {
+    ROOT / "docs" / name for name in ("client.md", "moving.md", "security.md", "spark.md")
+}
+"""Pages whose blocks are one program, which a test of its own runs: `test_client_pages.py` ..."""
 RUNNABLE = [
     placed
     for placed in PLACED

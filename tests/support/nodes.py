@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from gantrymq.node.observed import Observed
     from gantrymq.transport.tls import ServerTls
 
 SMALL = {
@@ -32,7 +33,7 @@ SMALL = {
 }
 
 
-made: list[AllInOne | BrokerNode | NamesrvNode] = []
+made: list[AllInOne | BrokerNode | NamesrvNode | Observed] = []
 """Every node of the test that runs, so that one which fails leaves none behind."""
 Kind = TypeVar("Kind", AllInOne, BrokerNode, NamesrvNode)
 

@@ -21,7 +21,7 @@ from gantrymq.node.observed import (
     observed_server,
 )
 from gantrymq.store.disk import DiskUse
-from support.nodes import all_in_one, broker_node, name_server
+from support.nodes import all_in_one, broker_node, made, name_server
 from support.scraping import Samples
 from support.transport import until
 
@@ -32,6 +32,12 @@ if TYPE_CHECKING:
     from support.transport import Run
 
 ANYWHERE = Listening("127.0.0.1", 0)
+
+
+async def begin(observed: Observed) -> None:
+    """Start it, so that it is stopped whatever the test finds: a loop that listens never closes."""
+    made.append(observed)
+    await observed.start()
 
 
 async def get(observed: Observed, path: str) -> tuple[int, bytes]:
@@ -65,7 +71,7 @@ def test_a_server_is_scraped_and_is_well(run: Run, tmp_path: Path) -> None:
     async def main() -> None:
         node = all_in_one(tmp_path)
         observed = observed_server(node, ANYWHERE, 200)
-        await observed.start()
+        await begin(observed)
         assert observed.url.endswith("/metrics")
         async with Producer(f"127.0.0.1:{node.namesrv.port}") as producer:
             for _ in range(3):
@@ -93,7 +99,7 @@ def test_readiness_says_what_is_wrong(run: Run, tmp_path: Path) -> None:
         node = broker_node(tmp_path / "store", f"127.0.0.1:{names.port}")
         observed = observed_broker(node, ANYWHERE, 200)
         assert broker_checks(broker_parts(node))[0].detail.startswith("it is starting")
-        await observed.start()
+        await begin(observed)
         await node.wait_registered()
         assert await ready(observed) == (200, {})
         store = node.broker.store
@@ -120,7 +126,7 @@ def test_a_draining_broker_is_not_ready(run: Run, tmp_path: Path) -> None:
     async def main() -> None:
         node = broker_node(tmp_path, brokerDraining="true")
         observed = observed_broker(node, ANYWHERE, 200)
-        await observed.start()
+        await begin(observed)
         status, wrong = await ready(observed)
         assert (status, list(wrong)) == (503, ["draining"])
         assert await observed.stop()
@@ -167,7 +173,7 @@ def test_a_name_server_tells_of_itself(run: Run, tmp_path: Path) -> None:
     async def main() -> None:
         node = name_server(tmp_path)
         observed = observed_namesrv(node, ANYWHERE)
-        await observed.start()
+        await begin(observed)
         found = await scraped(observed)
         assert found.value("gantrymq_namesrv_brokers") == 0
         assert await ready(observed) == (200, {})
@@ -202,7 +208,7 @@ def test_a_store_that_is_closed_meanwhile_is_no_error(run: Run, tmp_path: Path) 
     async def main() -> None:
         node = broker_node(tmp_path)
         observed = observed_broker(node, ANYWHERE, 200)
-        await observed.start()
+        await begin(observed)
         await node.stop()
         found = await scraped(observed)
         assert "rocketmq_topic_number" not in found
