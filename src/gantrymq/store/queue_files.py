@@ -32,6 +32,7 @@ from gantrymq.errors import InvalidValue
 from gantrymq.kernel import UNIT_BYTES, FileWrite, kernel
 from gantrymq.store.errors import StoreDamaged
 from gantrymq.store.file_queue import drop_unfinished, file_name, file_starts, is_file_name
+from gantrymq.store.mapped_file import is_due
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -174,13 +175,11 @@ class QueueFiles:
 
         With 0 pages whether there is anything to write out.
         """
-        written, end = self.written, self.end
-        if pages <= 0 or self._stale_until > end:
+        if pages <= 0 or self._stale_until > self.end:
             return self.is_pending
-        return (
-            end // PAGE_BYTES - written // PAGE_BYTES >= pages
-            or end // self._file_bytes > written // self._file_bytes
-        )
+        start = self._start_of(self.written)
+        position = min(self.end - start, self._file_bytes)
+        return is_due(position, self.written - start, self._file_bytes, pages)
 
     @property
     def is_unsynced(self) -> bool:
