@@ -25,9 +25,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from gantrymq.kernel import FileWrite, kernel
+from gantrymq.kernel import kernel
 
 if TYPE_CHECKING:
+    from gantrymq.kernel import FileWrite
+
     StrPath = str | Path
     """Of 40,000 queues making a `Path` of each would cost more than looking at its files."""
 
@@ -399,7 +401,17 @@ class OsFiles:
 
     def write_at(self, path: StrPath, position: int, data: bytes, size: int) -> None:
         """Write at a position; a file that does not exist is made with `size` bytes of zeros."""
-        kernel.write_files([FileWrite(str(path), position, data, size)])
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            if os.fstat(handle).st_size < size:
+                os.ftruncate(handle, size)
+            view = memoryview(data)
+            while view:
+                written = os.pwrite(handle, view, position)
+                position += written
+                view = view[written:]
+        finally:
+            os.close(handle)
 
     def write_all(self, writes: list[FileWrite]) -> None:
         """Write to many files in one call: with a thread's turn for each everybody would wait."""
