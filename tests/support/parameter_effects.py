@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.store.checkpoint import load_checkpoint
+from gantrymq.store.queue_saving import PROMPT_QUEUES_MAX
 from gantrymq.store.retention import HOUR_MS, local_hour
 from gantrymq.store.status import PutStatus
 from gantrymq.testing.clock import START_MS
@@ -150,6 +151,14 @@ def seconds_to_queue_file(settings: Settings) -> float:
     """Return how long it takes until a queue is written."""
     rig = Rig(BIG | settings)
     rig.put(b"x")
+    return until(rig, lambda: rig.disk.exists(QUEUE_FILE))
+
+
+def seconds_to_queue_file_among_many(settings: Settings) -> float:
+    """Return how long it takes until a queue is written while more change than are prompt."""
+    rig = Rig(BIG | settings)
+    for queue_id in range(PROMPT_QUEUES_MAX + 1):
+        rig.put(b"x", queue_id=queue_id)
     return until(rig, lambda: rig.disk.exists(QUEUE_FILE))
 
 

@@ -5,10 +5,11 @@ then the index files that have become full, and then writes the checkpoint, whic
 that all of it is there. In this order: the checkpoint never vouches for what may still be lost.
 
 A job goes in portions of queues, one behind the other, for the owner has to gather what they hold:
-of 40,000 queues at once that would take it a tenth of a second. An ordinary job looks at some
-thousand of them at most, those that have waited longest, and takes those that have something worth
-writing: a queue that gets one unit a second costs as much as one that gets a thousand. One that is
-to make room in memory takes all.
+of 40,000 queues at once that would take it a tenth of a second. Where few have changed, an ordinary
+job takes all of them: who reads the files beside the broker, as a Spark job does, sees a message
+within a second. Where many have, it looks at some thousand, those that have waited longest, and
+takes those that have something worth writing: a queue that gets one unit a second costs as much as
+one that gets a thousand. A job that is to make room in memory takes all.
 
 Two kinds of trouble are kept apart. A disk without room for a write has lost nothing: the units are
 still in memory, writes are refused, and the next job tries again. A force that fails has lost
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
 NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 PORTION_QUEUES: Final = 1024
+PROMPT_QUEUES_MAX: Final = 1024
+"""Up to this many changed queues, all are written by every job, however little they hold."""
 ORDINARY_QUEUES_MAX: Final = 4096
 """Of more than this, the others wait for the next ordinary job."""
 
@@ -147,12 +150,13 @@ class QueueSaver:
     def begin(self, *, thorough: bool, least_pages: int = 0) -> bool:
         """Start a job on the worker, unless one is under way; tell whether it was started.
 
-        An ordinary job leaves queues alone of which fewer than `least_pages` have begun.
+        An ordinary job among many queues leaves those of which fewer than `least_pages` have begun.
         """
         if self._running is not None:
             return False
-        if self._lacks_space:
-            least_pages = 0  # whether there is room now is known only by writing
+        # Whether a disk that was full has room now is known only by writing.
+        if self._lacks_space or self._parts.queues.changed <= PROMPT_QUEUES_MAX:
+            least_pages = 0
         save = self._running = self._job(thorough=thorough, least_pages=least_pages)
         self._submit(save)
         return True

@@ -381,6 +381,11 @@ class QueueTable:
         self._changed.clear()
         return list(self._unsynced)
 
+    @property
+    def changed(self) -> int:
+        """How many queues hold something that no flush has taken."""
+        return len(self._changed)
+
     def take_due(self, most: int | None = None, least_pages: int = 0) -> list[ConsumeQueue]:
         """Return the queues that an ordinary flush has to take, as `take_all` does for a thorough.
 

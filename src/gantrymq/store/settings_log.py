@@ -193,7 +193,7 @@ class QueueFlushSettings:
     )
     least_pages: int = setting(
         "flushConsumeQueueLeastPages", 2, PAGES,
-        "4 KiB pages of a queue that are worth writing", live=True,
+        "4 KiB pages of a queue that are worth writing while many queues change", live=True,
     )  # fmt: skip
     thorough_interval_ms: int = setting(
         "flushConsumeQueueThoroughInterval", 60_000, PAUSE,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gantrymq.store.checkpoint import load_checkpoint
+from gantrymq.store.queue_saving import PROMPT_QUEUES_MAX
 from gantrymq.store.settings import known_settings, read_settings
 from gantrymq.store.status import PutStatus
 from gantrymq.testing.disk import Operation, SimulatedFiles
@@ -142,19 +143,26 @@ def test_least_pages_of_a_commit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "units", "seconds"),
+    ("others", "changes", "units", "seconds"),
     [
-        ({}, 410, 1.0),
-        ({}, 409, 60.0),
-        ({"flushIntervalConsumeQueue": "3000"}, 410, 3.0),
-        ({"flushConsumeQueueLeastPages": "1"}, 205, 1.0),
-        ({"flushConsumeQueueLeastPages": "1"}, 204, 60.0),
-        ({"flushConsumeQueueLeastPages": "0"}, 1, 1.0),
+        (0, {}, 1, 1.0),
+        (0, {"flushIntervalConsumeQueue": "3000"}, 1, 3.0),
+        (PROMPT_QUEUES_MAX - 1, {}, 1, 1.0),
+        (PROMPT_QUEUES_MAX, {}, 410, 1.0),
+        (PROMPT_QUEUES_MAX, {}, 409, 60.0),
+        (PROMPT_QUEUES_MAX, {"flushIntervalConsumeQueue": "3000"}, 410, 3.0),
+        (PROMPT_QUEUES_MAX, {"flushConsumeQueueLeastPages": "1"}, 205, 1.0),
+        (PROMPT_QUEUES_MAX, {"flushConsumeQueueLeastPages": "1"}, 204, 60.0),
+        (PROMPT_QUEUES_MAX, {"flushConsumeQueueLeastPages": "0"}, 1, 1.0),
     ],
     ids=str,
 )
-def test_when_queues_are_written(changes: dict[str, str], units: int, seconds: float) -> None:
+def test_when_queues_are_written(
+    others: int, changes: dict[str, str], units: int, seconds: float
+) -> None:
     rig = Rig(BIG | changes)
+    for queue_id in range(others):
+        rig.put(b"x", queue_id=queue_id + 1)
     for _ in range(units):
         rig.put(b"x")
     assert until(rig, lambda: rig.disk.exists(QUEUE_FILE)) == pytest.approx(seconds, abs=0.051)
