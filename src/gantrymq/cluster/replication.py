@@ -219,6 +219,10 @@ class Replication:
         """Tell whether a slave can be expected to have the log up to `end` soon."""
         return self.group.is_available(end)
 
+    def shown_until(self) -> int | None:
+        """Return how far messages may be shown to consumers, with failover; None: all of them."""
+        return self.group.shown_until()
+
     def moved(self) -> None:
         """Send on what the log has now; report what has become safe."""
         if self.client is not None:
