@@ -12,7 +12,7 @@ import pytest
 
 from gantrymq.cluster import election
 from gantrymq.cluster.failover import Failover
-from gantrymq.cluster.in_sync import InSyncSet
+from gantrymq.cluster.in_sync import InSyncSet, Progress
 from support.cluster_world import Violation, World
 
 if TYPE_CHECKING:
@@ -77,4 +77,19 @@ class TestItWouldBeSeen:
 
     def test_if_a_master_did_not_look_at_its_lease(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(Failover, "may_reign", lambda _: True)
+        assert self.is_seen()
+
+    def test_if_consumers_were_shown_what_slaves_lack(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(InSyncSet, "shown_until", lambda *_: None)
+        assert self.is_seen()
+
+    def test_if_one_came_in_who_lacks_what_was_shown(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        look = InSyncSet.look
+
+        def careless(self: InSyncSet, now: Progress, at: float) -> frozenset[int] | None:
+            return look(self, now._replace(shown=0), at)
+
+        monkeypatch.setattr(InSyncSet, "look", careless)
         assert self.is_seen()

@@ -12,6 +12,7 @@ sender has given up.
 
 Checked all the time:
 - what was acknowledged is in the log of every later master, at its offset
+- so is what consumers were shown
 - an epoch has one master, and no master takes a message after a later one has
 and at the end, when everything is healed: all logs are equal.
 """
@@ -162,6 +163,7 @@ class Node:
         self.group = ReplicaGroup(lambda: GAP, self.replicated, lambda: None)
         self.waiting: list[tuple[int, int]] = []
         self.acknowledged = 0
+        self.shown = 0
         self.following: tuple[int, int] | None = None
         self.running = {}
         # A start drops what is not a whole record.
@@ -217,7 +219,9 @@ class Node:
         return self.is_leaving and any(map(view.stays, in_sync))
 
     def progress(self) -> Progress:
-        return Progress(self.group.reported(), self.log.end, self.acknowledged, self.forced)
+        return Progress(
+            self.group.reported(), self.log.end, self.acknowledged, self.shown, self.forced
+        )
 
     def stop_following(self) -> None:
         self.following = None
@@ -246,7 +250,7 @@ class Node:
             self.is_slave = True
             self.group = ReplicaGroup(lambda: GAP, self.replicated, lambda: None)
             self.waiting = []
-            self.acknowledged = 0
+            self.acknowledged = self.shown = 0
         self.epoch = epoch
         if self.following != (number, epoch):
             self.stop_following()
@@ -263,8 +267,20 @@ class Node:
         self.log.append(offset, number.to_bytes(RECORD))
         if self.group.is_available(self.log.end):
             self.waiting.append((self.log.end, number))
+        self.show()
+
+    def show(self) -> None:
+        """Let consumers read what they may, as a master does."""
+        if self.is_slave or not self.is_running:
+            return
+        until = self.group.shown_until()
+        end = self.whole_end() if until is None else min(until - until % RECORD, self.whole_end())
+        for offset in range(self.shown, end, RECORD):
+            self.world.shown[offset] = bytes(self.log.read(offset, RECORD) or b"")
+        self.shown = max(self.shown, end)
 
     def replicated(self, offset: int) -> None:
+        self.show()
         self.acknowledged = max(self.acknowledged, offset)
         while self.waiting and self.waiting[0][0] <= offset:
             end, number = self.waiting.pop(0)
@@ -280,6 +296,7 @@ class World:
         self.clock = VirtualClock()
         self.etcd = SimEtcd(self.clock)
         self.acknowledged: dict[int, int] = {}
+        self.shown: dict[int, bytes] = {}
         self.masters: dict[int, int] = {}
         self.last_epoch = 0
         self.sent = 0
@@ -305,6 +322,13 @@ class World:
                 raise Violation(
                     f"message {number}, acknowledged at {offset}, is not in the log of node "
                     f"{node.member} (epoch {node.epoch}, end {node.log.end})"
+                )
+
+        for offset, record in self.shown.items():
+            if node.log.read(offset, RECORD) != record:
+                raise Violation(
+                    f"message {int.from_bytes(record)}, shown at {offset}, is not in the log of "
+                    f"node {node.member} (epoch {node.epoch}, end {node.log.end})"
                 )
 
     def accepted(self, node: Node) -> None:
@@ -435,6 +459,7 @@ class World:
             for name in ("renew", "look"):
                 if self.dice.random() < 0.6:
                     self.work(node, name)
+            node.show()
             if node.is_running and self.dice.random() < 0.2:
                 node.forced = node.log.end
             if node.is_running and self.dice.random() < 0.5:
@@ -502,6 +527,7 @@ class World:
         for node in self.nodes.values():
             self.connect(node)
             node.forced = node.log.end
+            node.show()
             for name in ("renew", "look"):
                 self.work(node, name)
         for one in tuple(self.connections):

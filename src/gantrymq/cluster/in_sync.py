@@ -9,6 +9,10 @@ proposed to leave; it counts until etcd has said yes. While it is not known whet
 proposal, it stands. Nobody leaves before this master has forced what was acknowledged: it may soon
 be the only one that has it.
 
+The same holds for what consumers are shown: one that had read what the next master does not have
+would skip what that writes in its place. So nobody comes in who lacks what was shown. For a member
+that is near to find the place where it lacks nothing, no more is shown than it has.
+
 Values in, values out; owned by the master's task.
 """
 
@@ -36,6 +40,8 @@ class Progress(NamedTuple):
     """Where the master's log ends."""
     acknowledged: int
     """How much of it producers were told is on slaves."""
+    shown: int
+    """How much of it consumers may have read."""
     forced: int
     """How much of it is on the master's disk."""
 
@@ -47,6 +53,8 @@ class InSyncSet:
         self._member = member
         self.state = state
         self._proposed: frozenset[int] | None = None
+        self._near: frozenset[int] = frozenset()
+        """Members that are about to come in."""
         self._last_end: int | None = None
         self._level_at: dict[int, float] = dict.fromkeys(state.in_sync, now)
         self._seen_at: dict[int, float] = dict.fromkeys(state.in_sync, now)
@@ -63,14 +71,27 @@ class InSyncSet:
             return None
         return min(reported[member] for member in required)
 
+    def shown_until(self, reported: Mapping[int, int]) -> int | None:
+        """Return how far messages may be shown; None: all of them. 0, no more, if one is gone."""
+        required = self.required
+        if not required <= reported.keys():
+            return 0
+        offsets = [reported[one] for one in (required | self._near) & reported.keys()]
+        return min(offsets, default=None)
+
     def look(self, progress: Progress, now: float) -> frozenset[int] | None:
         """Return the set to propose to etcd, or None; `settled` must be called with the outcome."""
         level, self._last_end = self._last_end, progress.end
         reported = progress.reported
         for member, offset in reported.items():
             self._seen_at[member] = now
-            if level is not None and offset >= level and offset >= progress.acknowledged:
+            if level is not None and offset >= max(level, progress.acknowledged, progress.shown):
                 self._level_at[member] = now
+        self._near = frozenset(
+            member
+            for member, offset in reported.items()
+            if level is not None and offset >= max(level, progress.acknowledged)
+        )
         if self._proposed is not None:
             return None
         current = frozenset(self.state.in_sync)

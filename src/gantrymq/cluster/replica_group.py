@@ -80,3 +80,7 @@ class ReplicaGroup:
         """Send on what the log has now."""
         if self._links:
             self._wake()
+
+    def shown_until(self) -> int | None:
+        """Return how far messages may be shown to consumers, with failover; None: all of them."""
+        return None if self.in_sync is None else self.in_sync.shown_until(self.reported())

@@ -52,9 +52,8 @@ class Replication:
         self._broker = broker
         self._files = files
         self._worker = worker
-        store = broker.store
         self.group = ReplicaGroup(
-            lambda: self._settings.gap_bytes_max, store.gate.replicated, self._wake
+            lambda: self._settings.gap_bytes_max, self._replicated, self._wake
         )
         self.server = ReplicationServer(
             ServedParts(
@@ -159,9 +158,18 @@ class Replication:
     def tick(self, now: float) -> float:
         """Do what is due; return when to be called again."""
         self.server.tick(now)
+        if self.group.in_sync is not None:
+            self._broker.store.retry_dispatch()  # fewer may have to have it than before
         if self.client is not None:
             self.client.tick(now)
         return now + TICK_S
+
+    def _replicated(self, offset: int) -> None:
+        """Slaves have the log up to `offset`: show it, then let its replies out."""
+        store = self._broker.store
+        if self.group.in_sync is not None:
+            store.retry_dispatch()
+        store.gate.replicated(offset)
 
     def _answer_status(self, request: Command, _peer: Peer) -> Answer:
         """Answer who copies whom, and how far they are."""
@@ -210,6 +218,10 @@ class Replication:
     def is_available(self, end: int) -> bool:
         """Tell whether a slave can be expected to have the log up to `end` soon."""
         return self.group.is_available(end)
+
+    def shown_until(self) -> int | None:
+        """Return how far messages may be shown to consumers, with failover; None: all of them."""
+        return self.group.shown_until()
 
     def moved(self) -> None:
         """Send on what the log has now; report what has become safe."""

@@ -270,6 +270,7 @@ class FailoverNode:
             self.inner.replication.group.reported(),
             store.log.wrote_offset,
             acknowledged,
+            store.dispatched_offset,
             store.flush.flushed_offset,
         )
 

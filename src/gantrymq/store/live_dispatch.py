@@ -4,6 +4,9 @@ Without an event loop it is done at once. With one, what was appended in a turn 
 dispatched together at the end of the turn, before anybody's next request: many connections with a
 message each would pay for a dispatch each.
 
+With failover it goes no further than what everybody has who may become master: a consumer that had
+read more would skip what another master writes in its place.
+
 A full disk stops writes until dispatch can go on; anything else that fails is the end of writing.
 """
 
@@ -35,6 +38,7 @@ class LiveDispatch:
         backlog: QueueBacklog,
         failed: Callable[[str], None],
         soon: Callable[[Callable[[], None]], object] | None,
+        shown_until: Callable[[], int | None],
     ) -> None:
         """Put off what can be with `soon` (`loop.call_soon`); tell `failed` of the worst."""
         self._dispatcher = dispatcher
@@ -44,6 +48,7 @@ class LiveDispatch:
         self._failed = failed
         self._soon = soon
         self._is_due = False
+        self._shown_until = shown_until
         self.is_closed = False
 
     def appended(self) -> None:
@@ -60,7 +65,10 @@ class LiveDispatch:
             self.run(self._log.committed_offset)
 
     def run(self, end: int) -> None:
-        """Dispatch the log up to `end`."""
+        """Dispatch the log up to `end`, as far as it may be shown."""
+        limit = None if self.is_closed else self._shown_until()
+        if limit is not None:
+            end = min(end, limit)
         if self._dispatcher.offset >= end:
             return
         try:

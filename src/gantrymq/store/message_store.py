@@ -132,8 +132,9 @@ class MessageStore:
             self.queues, self.writability, lambda: self.flush_queues(thorough=False)
         )
         self._dispatch = LiveDispatch(
-            self._dispatcher, self.log, self.writability, self.backlog, self._disk_failed, soon
-        )
+            self._dispatcher, self.log, self.writability, self.backlog, self._disk_failed, soon,
+            lambda: self.replicas.shown_until(),  # noqa: PLW0108  (others come later)
+        )  # fmt: skip
         self.flush = LogFlush(
             self.log, workers.log_flush, self._flushed, self._disk_failed, self._spoiled, clock
         )

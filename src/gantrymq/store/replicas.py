@@ -21,6 +21,10 @@ class Replicas(Protocol):
         """Note that the log has grown, or has been forced further."""
         ...
 
+    def shown_until(self) -> int | None:
+        """Return how far messages may be shown, with failover; None: all of them."""
+        ...
+
 
 class NoReplicas:
     """A master that nobody has connected to."""
@@ -30,6 +34,10 @@ class NoReplicas:
     def is_available(self, end: int) -> bool:
         """Have nobody to wait for."""
         return False
+
+    def shown_until(self) -> int | None:
+        """Show everything."""
+        return None
 
     def moved(self) -> None:
         """Have nobody to tell."""

@@ -104,6 +104,9 @@ class OneSlave:
     def is_available(self, end: int) -> bool:
         return True
 
+    def shown_until(self) -> int | None:
+        return None
+
     def moved(self) -> None:
         """Send nothing."""
 

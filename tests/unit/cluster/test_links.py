@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gantrymq.cluster.frames import FrameReader, LinkBroken, encode_head, encode_hello
+from gantrymq.cluster.group_state import Epoch, GroupState
+from gantrymq.cluster.in_sync import InSyncSet, Progress
 from gantrymq.cluster.master_link import UNREPORTED_BYTES_MAX, LinkRules, MasterLink
 from gantrymq.cluster.replica_group import ReplicaGroup
 from gantrymq.cluster.slave_link import LogsDiffer, SlaveLink
@@ -225,3 +227,17 @@ def test_a_group_counts_slaves_that_are_near() -> None:
     group.left(near)
     group.left(near)
     assert not group.is_available(301)
+
+
+def test_how_far_messages_are_shown() -> None:
+    state = GroupState(3, 1, "session", (1, 2), (Epoch(3, 0),))
+    in_sync = InSyncSet(1, state, 0.0)
+    assert in_sync.shown_until({2: 70, 3: 40}) == 70, "of those who may become master"
+    assert in_sync.shown_until({3: 40}) == 0, "one of them is gone"
+    alone = InSyncSet(1, state.with_in_sync(frozenset({1})), 0.0)
+    assert alone.shown_until({2: 70}) is None
+    for now, shown in ((0.1, 100), (0.2, 150)):
+        assert alone.look(Progress({2: 120}, 120, 0, shown, 0), now) is None
+    assert alone.shown_until({2: 130}) == 130, "it is near, and is to lack nothing"
+    assert alone.look(Progress({2: 160}, 170, 0, 150, 0), 0.3) == {1, 2}
+    assert ReplicaGroup(lambda: 0, lambda _: None, lambda: None).shown_until() is None

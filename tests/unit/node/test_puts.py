@@ -196,6 +196,9 @@ class OneSlave:
     def is_available(self, end: int) -> bool:
         return end >= 0
 
+    def shown_until(self) -> int | None:
+        return None
+
     def moved(self) -> None:
         """Send nothing."""
 

@@ -214,6 +214,9 @@ class Slaves:
     def is_available(self, end: int) -> bool:
         return self.count > 0 and end - self._gate.replicated_offset < 1000
 
+    def shown_until(self) -> int | None:
+        return None
+
     def moved(self) -> None:
         """Send nothing."""
 

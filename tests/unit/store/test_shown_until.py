@@ -1,0 +1,65 @@
+"""With failover, consumers are shown what everybody has who may become master, and no more."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.store_rig import Rig, sync_rig
+
+
+class Behind:
+    """Slaves that have the log up to an offset."""
+
+    def __init__(self, rig: Rig) -> None:
+        self._store = rig.store
+        self._store.replicas = self
+        self.until: int | None = 0
+
+    def is_available(self, _end: int) -> bool:
+        return True
+
+    def moved(self) -> None: ...
+
+    def shown_until(self) -> int | None:
+        return self.until
+
+    def have(self, offset: int | None) -> None:
+        self.until = offset
+        self._store.retry_dispatch()
+
+
+@pytest.mark.parametrize("made", [Rig, sync_rig])
+def test_a_message_is_shown_when_slaves_have_all_of_it(made: type[Rig]) -> None:
+    rig = made()
+    slaves = Behind(rig)
+    first, second = rig.put(b"one"), rig.put(b"two")
+    rig.settle()
+    assert rig.bodies() == []
+    slaves.have(first.end)
+    assert rig.bodies() == [b"one"]
+    slaves.have(second.end - 1)
+    assert rig.bodies() == [b"one"]
+    slaves.have(second.end)
+    assert rig.bodies() == [b"one", b"two"]
+    slaves.have(None)
+    rig.put(b"three")
+    rig.settle()
+    assert rig.bodies() == [b"one", b"two", b"three"]
+
+
+def test_queue_offsets_go_on_behind_what_is_not_shown() -> None:
+    rig = Rig()
+    slaves = Behind(rig)
+    assert [rig.put(b"x").queue_offset for _ in range(3)] == [0, 1, 2]
+    slaves.have(None)
+    assert rig.bodies() == [b"x"] * 3
+
+
+def test_what_was_not_shown_is_there_after_a_clean_stop() -> None:
+    rig = Rig()
+    Behind(rig)
+    rig.put(b"one")
+    assert rig.store.close()
+    again = rig.again(rig.disk)
+    assert again.report.clean
+    assert again.bodies() == [b"one"]
