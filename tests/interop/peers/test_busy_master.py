@@ -139,8 +139,8 @@ def test_a_consumer_goes_to_the_slave_and_comes_back(stack: ExitStack, tmp_path:
     world.all_of(consumer, backlog + turn + back)
     gained = [now - then for now, then in zip(pair.served(), before, strict=True)]
     assert sum(gained) == MORE
-    # A queue whose pull was held by the slave gets one more answer there.
-    assert gained[1] <= MORE // 10, gained
+    # A queue whose pull was held by the slave gets one more answer there, of what has come by then.
+    assert gained[1] < MORE // 2, gained
 
     # Another group begins at the first message: it is far behind, and goes to the slave as well.
     pair.set_ratio(0)

@@ -239,5 +239,5 @@ def test_how_far_messages_are_shown() -> None:
     for now, shown in ((0.1, 100), (0.2, 150)):
         assert alone.look(Progress({2: 120}, 120, 0, shown, 0), now) is None
     assert alone.shown_until({2: 130}) == 130, "it is near, and is to lack nothing"
-    assert alone.look(Progress({2: 160}, 170, 0, 150, 0), 0.3) == {1, 2}
+    assert alone.look(Progress({2: 160}, 170, 0, 150, 0), 0.3) == frozenset({1, 2})
     assert ReplicaGroup(lambda: 0, lambda _: None, lambda: None).shown_until() is None
