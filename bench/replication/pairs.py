@@ -6,9 +6,18 @@ import time
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from bench.compare.brokers import APACHE, OURS, NotMeasured, Process, _process, send_header
+from bench.compare.brokers import (
+    APACHE,
+    OURS,
+    VERSION,
+    NotMeasured,
+    Process,
+    _process,
+    send_header,
+)  # fmt: skip
 
 from gantrymq.errors import GantryError
+from support import apache
 from support.remoting import RemotingClient
 
 if TYPE_CHECKING:
@@ -43,6 +52,10 @@ def pair(maker: str, work: Path, role: str) -> Iterator[Pair]:
     """
     with ExitStack() as stack:
         common = SIZES | (BOTH_COUNT if maker == APACHE and role == "SYNC_MASTER" else {})
+        if maker == APACHE:
+            # A slave of 5.5.0 forgets the address that it is given: a name server has to tell it.
+            names = stack.enter_context(apache.name_server(VERSION, work / "names"))
+            common |= {"namesrvAddr": names.address}
         folders = work / "master", work / "slave"
         for folder in folders:
             folder.mkdir(parents=True)
@@ -50,8 +63,10 @@ def pair(maker: str, work: Path, role: str) -> Iterator[Pair]:
         master = stack.enter_context(_process(maker, folders[0], settings))
         behind = {
             **common, "storePathRootDir": str(folders[1] / "store"), "brokerRole": "SLAVE",
-            "brokerId": "1", "haMasterAddress": f"127.0.0.1:{master.port + 1}",
+            "brokerId": "1",
         }  # fmt: skip
+        if maker == OURS:
+            behind["haMasterAddress"] = f"127.0.0.1:{master.port + 1}"
         slave = stack.enter_context(_process(maker, folders[1], behind))
         _until_copied(master, slave)
         yield Pair(master, slave)

@@ -27,6 +27,8 @@ ROLES: Final = ("ASYNC_MASTER", "SYNC_MASTER")
 CONNECTIONS: Final = 8
 WINDOW: Final = 64
 BODY_BYTES: Final = 128
+WARM_UP: Final = {OURS: 0.5, APACHE: 3.0}
+"""Times as long as what is measured: a JVM is slow until it has compiled what it runs."""
 P99: Final = 0.99
 
 
@@ -42,7 +44,8 @@ def measured(makers: Sequence[str], seconds: float, rate: int, work: Path) -> di
         for role in ROLES:
             with pair(maker, work / f"{maker}-{role}", role) as both:
                 generator = Generator(program, both.master.port)
-                generator.send("Warm", CONNECTIONS, WINDOW, BODY_BYTES, max(seconds / 2, 0.5))
+                warm_up_s = max(seconds * WARM_UP[maker], 0.5)
+                generator.send("Warm", CONNECTIONS, WINDOW, BODY_BYTES, warm_up_s)
                 load = generator.send("Single", CONNECTIONS, WINDOW, BODY_BYTES, seconds)
                 name = f"{maker}_{role.lower()}"
                 found |= {
