@@ -13,7 +13,12 @@ from gantrymq.errors import GantryError, InvalidValue, shown
 from gantrymq.security.accounts import Secret
 from gantrymq.security.live_users import FILE_NAME, key_path_of
 from gantrymq.security.user_editing import UserEditing, generated_secret
-from gantrymq.security.user_file import UserEntry, checked_rule
+from gantrymq.security.user_file import (
+    UserEntry,
+    certificates_of,
+    check_certificate,
+    checked_rule,
+)
 from gantrymq.security.users import ACTIONS, Rule
 
 if TYPE_CHECKING:
@@ -32,6 +37,8 @@ or two.
   {NAME} add root-admin --role admin            the first one; its secret is shown once
   {NAME} add orders --topic 'Orders*=publish'   may send to topics that begin with Orders
   {NAME} add billing --topic Orders=subscribe --group billing=subscribe
+  {NAME} add mailer --no-secret --certificate dns:mailer.example.com
+                                                its TLS certificate proves who it is
   {NAME} list
   {NAME} passwd orders                          another secret; the old one holds no longer
   {NAME} remove orders
@@ -87,6 +94,11 @@ def _parser() -> CommandParser:
                       metavar="NAME=ACTIONS", help="add: the same for a group")  # fmt: skip
     made.add_argument("--secret-file", type=Path, metavar="FILE",
                       help="add, passwd: take its first line; else a secret is made")  # fmt: skip
+    made.add_argument("--no-secret", action="store_true",
+                      help="add: a certificate alone proves who it is")  # fmt: skip
+    made.add_argument("--certificate", action="append", metavar="NAME",
+                      help="add: its certificate, cn:NAME, dns:HOST or uri:URI "
+                      "(default: the commonName is the user's name)")  # fmt: skip
     made.add_argument("--force", action="store_true",
                       help="remove: also the last admin of the file")  # fmt: skip
     made.add_argument("--json", action="store_true", help="list: print JSON")
@@ -99,6 +111,8 @@ def main(arguments: Sequence[str]) -> int:
     chosen = parser.parse_args(arguments)
     if (chosen.name is None) != (chosen.verb == "list"):
         parser.error("add, remove and passwd take a name, list takes none")
+    if chosen.no_secret and chosen.secret_file is not None:
+        parser.error("--no-secret and --secret-file say two things: give one of them")
     for verbs, given in _given(chosen):
         if given and chosen.verb not in verbs:
             parser.error(f"{given} is for {' and '.join(verbs)}")
@@ -119,6 +133,8 @@ def _given(chosen: argparse.Namespace) -> Iterator[tuple[tuple[str, ...], str]]:
     yield ("add",), "--topic" if chosen.topic else ""
     yield ("add",), "--group" if chosen.group else ""
     yield ("add", "passwd"), "--secret-file" if chosen.secret_file else ""
+    yield ("add",), "--no-secret" if chosen.no_secret else ""
+    yield ("add",), "--certificate" if chosen.certificate else ""
     yield ("remove",), "--force" if chosen.force else ""
     yield ("list",), "--json" if chosen.json else ""
 
@@ -131,31 +147,42 @@ def _run(chosen: argparse.Namespace, users: UserEditing) -> int:
         users.remove(chosen.name, even_last_admin=chosen.force)
         sys.stdout.write(f"removed {chosen.name}\n")
     else:
-        secret = _secret(chosen.secret_file)
-        if chosen.verb == "add":
-            file = users.add(chosen.name, _entry(chosen), secret)
-            sys.stdout.write(f"added {chosen.name}\n")
-            if not file.admins():
-                sys.stderr.write(
-                    f"note: {chosen.file} has no admin yet, and a server without one in its "
-                    "account files would not take it\n"
-                )
-        else:
-            users.change_secret(chosen.name, secret)
-            sys.stdout.write(f"{chosen.name} has another secret\n")
-        if chosen.secret_file is None:
-            sys.stdout.write(f"  secret {secret.reveal()} (shown this once)\n")
+        _give(chosen, users)
     if loses_comments:
         sys.stderr.write(f"note: the comments of {chosen.file} were not kept\n")
     return SUCCESS
 
 
+def _give(chosen: argparse.Namespace, users: UserEditing) -> None:
+    """Add a user, or give one another secret."""
+    secret = _secret(chosen.secret_file)
+    if chosen.verb == "passwd":
+        users.change_secret(chosen.name, secret)
+        sys.stdout.write(f"{chosen.name} has another secret\n")
+    else:
+        file = users.add(chosen.name, _entry(chosen), None if chosen.no_secret else secret)
+        sys.stdout.write(f"added {chosen.name}\n")
+        if not file.admins():
+            sys.stderr.write(
+                f"note: {chosen.file} has no admin yet, and a server without one in its account "
+                "files would not take it\n"
+            )
+    if chosen.secret_file is None and not chosen.no_secret:
+        sys.stdout.write(f"  secret {secret.reveal()} (shown this once)\n")
+
+
 def _listed(file: UserFile) -> Table:
     rows = [
-        (name, entry.role or "-", "sealed" if entry.sealed else "none", _shown_rules(entry.rules))
+        (
+            name,
+            entry.role or "-",
+            "sealed" if entry.sealed else "none",
+            " ".join(certificates_of(name, entry)),
+            _shown_rules(entry.rules),
+        )
         for name, entry in file.users.items()
     ]
-    return Table(("User", "Role", "Secret", "Rules"), rows)
+    return Table(("User", "Role", "Secret", "Certificates", "Rules"), rows)
 
 
 def _shown_rules(rules: tuple[Rule, ...]) -> str:
@@ -170,7 +197,10 @@ def _entry(chosen: argparse.Namespace) -> UserEntry:
     topics = [Rule(actions=actions, topics=(name,)) for name, actions in chosen.topic]
     groups = [Rule(actions=actions, groups=(name,)) for name, actions in chosen.group]
     rules = tuple(checked_rule(rule, "the rule") for rule in (*topics, *groups))
-    return UserEntry(role=chosen.role, rules=rules)
+    named = None if chosen.certificate is None else tuple(chosen.certificate)
+    for one in named or ():
+        check_certificate(one, "--certificate")
+    return UserEntry(role=chosen.role, rules=rules, certificates=named)
 
 
 def _secret(path: Path | None) -> Secret:

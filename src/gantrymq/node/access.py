@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from gantrymq.clock import Clock
     from gantrymq.namesrv.settings import NamesrvSettings
     from gantrymq.security.accounts import Account, Principal, Rules
+    from gantrymq.security.users import User
     from gantrymq.store.settings import StoreSettings
     from gantrymq.wire.command import Command
 
@@ -79,7 +80,7 @@ class NodeAccess:
         self._check(self.files.rules, self.users.users)
         self.files.check = lambda rules: self._check(rules, self.users.users)
         self.users.check = lambda users: self._check(self.files.rules, users)
-        self._joined = replace(self.files.rules, users=self.users.users)
+        self._joined = _joined(self.files.rules, self.users.users)
         self.access = Access(lambda: self.rules, clock, trace_topic=trace_topic)
         self._own_key = own_key
         self._made: Account | None = None
@@ -92,7 +93,7 @@ class NodeAccess:
         rules, users = self.files.rules, self.users.users
         joined = self._joined
         if joined.accounts is not rules.accounts or joined.users is not users:
-            joined = self._joined = replace(rules, users=users)
+            joined = self._joined = _joined(rules, users)
         return joined
 
     def _check(self, rules: Rules, users: Mapping[str, Principal]) -> None:
@@ -164,6 +165,12 @@ class NodeAccess:
         )
         protect(broker.router, broker.service, broker.store, self.access, requests.handlers)
         broker.schedule.every("account files", LOOK_S, self.tick, now)
+
+
+def _joined(rules: Rules, users: Mapping[str, User]) -> Rules:
+    """Return accounts and users together."""
+    certificates = {name: user for user in users.values() for name in user.certificates}
+    return replace(rules, users=users, certificates=certificates)
 
 
 @dataclass(frozen=True, slots=True)

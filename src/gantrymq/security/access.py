@@ -1,7 +1,8 @@
 """The check in front of every handler: who asks, is it really they, and may they?
 
     1. the address is in globalWhiteRemoteAddresses        yes: everything
-    2. the request has an access key, and there is such an account
+    2. the request has an access key, and there is such an account; without one, the verified
+       certificate of its connection names a user: go to 5
     3. the address is in the account's whiteRemoteAddress  yes: everything
     4. the signature is that of the account's secret
     5. the account has what the request needs (`needs`, `levels`)
@@ -133,10 +134,7 @@ class Access:
             return None
         key = request.fields.get(ACCESS_KEY)
         if not key:
-            raise AccessRefused(
-                f"the request is not signed, and {shown(peer.address)} is not among the addresses "
-                "that need no account; give the client an access key and a secret key"
-            )
+            return _certified(rules, peer)
         account = rules.find(key) or self._own.get(key)
         if account is None:
             raise AccessRefused(f"there is no account with the access key {shown(key)}")
@@ -145,11 +143,12 @@ class Access:
     def _signer(self, request: Command, peer: Peer) -> Principal | None:
         """Return the account that a request is proved to be of; None as `_account`."""
         account = self._account(request, peer)
-        if account is None:
-            return None
+        if account is None or not request.fields.get(ACCESS_KEY):
+            return account  # a certificate has proved it
         if account.secret is None:
             raise AccessRefused(
-                f"{account.title} has no secret to sign with; `gantrymq user passwd` gives one"
+                f"{account.title} has no secret to sign with: leave the access key out and come "
+                "with its certificate, or make a secret with `gantrymq user passwd`"
             )
         if is_signed(account.secret.reveal(), request.fields, request.body):
             return account
@@ -207,6 +206,36 @@ class Access:
                 "request %s of %s is refused: %s; %d so far",
                 _code(code), peer.address, error.why, self.refused,
             )  # fmt: skip
+
+
+def _certified(rules: Rules, peer: Peer) -> Principal:
+    """Return the user that the peer's certificate names.
+
+    Raises:
+        AccessRefused: there is no certificate, or it names nobody or several.
+    """
+    if not peer.certificate:
+        raise AccessRefused(
+            f"the request is not signed, and {shown(peer.address)} is not among the addresses "
+            "that need no account; give the client an access key and a secret key"
+        )
+    names = shown(", ".join(peer.certificate))
+    users = {
+        user.access_key: user
+        for user in map(rules.certificates.get, peer.certificate)
+        if user is not None
+    }
+    if not users:
+        raise AccessRefused(
+            f"the request is not signed, and no user has the certificate {names}; add the user, or "
+            "name the certificate in the user's certificates"
+        )
+    if len(users) > 1:
+        raise AccessRefused(
+            f"the certificate {names} names several users: {shown(', '.join(users))}; sign the "
+            "request, or let one user have it"
+        )
+    return next(iter(users.values()))
 
 
 def _code(code: int) -> str:

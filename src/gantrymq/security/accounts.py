@@ -217,6 +217,8 @@ class Rules:
     """Of Apache's files."""
     users: Mapping[str, Principal] = field(default_factory=dict)
     """Of the file of users."""
+    certificates: Mapping[str, Principal] = field(default_factory=dict)
+    """Users by the names of their certificates."""
 
     def find(self, access_key: str) -> Principal | None:
         """Return whom a name belongs to; no name is in both."""

@@ -33,8 +33,8 @@ GENERATED_BYTES: Final = 32
 
 
 def generated_secret() -> Secret:
-    """Return a secret that nobody can guess."""
-    return Secret(secrets.token_urlsafe(GENERATED_BYTES))
+    """Return a secret that nobody can guess, and that a command line takes: no dash begins it."""
+    return Secret(secrets.token_hex(GENERATED_BYTES))
 
 
 class UserEditing:

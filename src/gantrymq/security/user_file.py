@@ -11,6 +11,7 @@
     role = "shop"
     secret = "seal1.…"              # made by `gantrymq user`, see `sealing`
     rules = [ { topics = ["Audit"], actions = ["publish"] } ]
+    certificates = ["dns:orders.example.com"]    # else the one with the commonName orders-service
 
 Names that mean nothing, roles and actions that there are not, patterns with the star elsewhere than
 at the end, secrets that are not sealed: all of them are errors that say where. A file is written
@@ -46,6 +47,7 @@ HEAD: Final = """\
 """
 _ACCESS_KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}")
 _PATTERN: Final = re.compile(r"\*|[%|A-Za-z0-9_+-]+\*?")
+_CERTIFICATE: Final = re.compile(r"cn:.+|dns:[^A-Z\s]+|uri:\S+")
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -64,6 +66,8 @@ class UserEntry:
     role: str = ""
     sealed: str = field(default="", repr=False)
     rules: tuple[Rule, ...] = ()
+    certificates: tuple[str, ...] | None = None
+    """None is one: that whose commonName is the user's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +109,14 @@ def built_users(file: UserFile, key: SealKey | None) -> dict[str, User]:
             secret=key.open(name, entry.sealed) if entry.sealed and key is not None else None,
             level=file.level(entry),
             grants=granted((*role.rules, *entry.rules)),
+            certificates=certificates_of(name, entry),
         )
     return found
+
+
+def certificates_of(name: str, entry: UserEntry) -> tuple[str, ...]:
+    """Return which certificates are a user's."""
+    return (f"cn:{name}",) if entry.certificates is None else entry.certificates
 
 
 # -- reading ---------------------------------------------------------------------------------------
@@ -131,6 +141,7 @@ def read(content: bytes) -> UserFile:
     users = {name: _user(name, one, roles) for name, one in _table(top.get("users", {}), "users")}
     if len(users) > USERS_MAX:
         raise InvalidValue(f"{len(users)} users are too many: at most {USERS_MAX}")
+    check_certificates(users)
     return UserFile(roles, users)
 
 
@@ -176,7 +187,7 @@ def _role(name: str, table: Mapping[str, object]) -> RoleEntry:
 def _user(name: str, table: Mapping[str, object], roles: Mapping[str, RoleEntry]) -> UserEntry:
     where = f"users.{shown(name)}"
     check_name(name)
-    _known(table, {"role", "rules", "secret"}, where)
+    _known(table, {"certificates", "role", "rules", "secret"}, where)
     sealed = _text(table, "secret", where)
     if sealed and not is_sealed(sealed):
         raise InvalidValue(
@@ -187,7 +198,10 @@ def _user(name: str, table: Mapping[str, object], roles: Mapping[str, RoleEntry]
         role=_text(table, "role", where),
         sealed=sealed,
         rules=_rules(table.get("rules", []), where),
+        certificates=_texts(table, "certificates", where) if "certificates" in table else None,
     )
+    for one in entry.certificates or ():
+        check_certificate(one, where)
     check_role(entry.role, roles, f"{where}.role")
     return entry
 
@@ -217,6 +231,36 @@ def check_role(role: str, roles: Mapping[str, RoleEntry], where: str) -> None:
             f"{where} is {shown(role)!r}, which is no role: say one of {known}, or define "
             f"[roles.{shown(role)}]"
         )
+
+
+def check_certificate(name: str, where: str) -> None:
+    """Refuse what no certificate can be called.
+
+    Raises:
+        InvalidValue: it does not say which name of a certificate it is.
+    """
+    if not _CERTIFICATE.fullmatch(name):
+        raise InvalidValue(
+            f"{where}: {shown(name)!r} is no name of a certificate: write cn:NAME, dns:HOST in "
+            "small letters, or uri:URI"
+        )
+
+
+def check_certificates(users: Mapping[str, UserEntry]) -> None:
+    """Refuse a certificate of two users.
+
+    Raises:
+        InvalidValue: both are named.
+    """
+    owners: dict[str, str] = {}
+    for name, entry in users.items():
+        for certificate in certificates_of(name, entry):
+            owner = owners.setdefault(certificate, name)
+            if owner != name:
+                raise InvalidValue(
+                    f"the certificate {shown(certificate)} is of {shown(owner)} and of "
+                    f"{shown(name)}; let one of them have it (certificates = [...])"
+                )
 
 
 def _rules(value: object, where: str) -> tuple[Rule, ...]:
@@ -300,6 +344,9 @@ def written(file: UserFile) -> bytes:
             lines.append(f"role = {json.dumps(user.role)}")
         if user.sealed:
             lines.append(f"secret = {json.dumps(user.sealed)}")
+        if user.certificates is not None:
+            listed = json.dumps(list(user.certificates), ensure_ascii=False)
+            lines.append(f"certificates = {listed}")
         lines += [*_written_rules(user.rules), ""]
     return ("\n".join(lines).rstrip() + "\n").encode()
 

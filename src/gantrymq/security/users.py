@@ -97,6 +97,8 @@ class User:
     secret: Secret | None = None
     level: Level = Level.NONE
     grants: Grants = Grants()
+    certificates: tuple[str, ...] = ()
+    """Names of certificates that prove who it is, without a signature."""
 
     @property
     def white(self) -> Addresses:

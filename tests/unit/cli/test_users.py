@@ -53,7 +53,7 @@ def secret_in(said: str) -> str:
 def test_a_server_takes_who_was_added(shell: Shell) -> None:
     said = shell("add", "anna", "--role", "admin")
     secret = secret_in(said)
-    assert len(secret) >= 40
+    assert re.fullmatch("[0-9a-f]{64}", secret), "a shell and `--secret-key` take it as it is"
     assert shell.user("anna").secret == Secret(secret)
     assert shell.user("anna").may_everything
     assert secret not in shell.path.read_text()
@@ -74,10 +74,30 @@ def test_a_list_shows_everything_but_secrets(shell: Shell) -> None:
     assert "anna    admin  sealed" in said
     assert "publish: Orders*" in said
     rows = json.loads(shell("list", "--json"))
-    assert rows[0] == {"user": "anna", "role": "admin", "secret": "sealed", "rules": ""}
+    assert rows[0] == {
+        "user": "anna", "role": "admin", "secret": "sealed", "certificates": "cn:anna", "rules": "",
+    }  # fmt: skip
     for text in (said, json.dumps(rows)):
         assert secret not in text
         assert "seal1." not in text
+
+
+def test_a_user_with_a_certificate_and_no_secret(shell: Shell) -> None:
+    shell("add", "root", "--role", "admin")
+    said = shell(
+        "add", "mailer", "--no-secret", "--certificate", "dns:mailer.example.com",
+        "--certificate", "uri:spiffe://shop/mailer",
+    )  # fmt: skip
+    assert said == "added mailer\n"
+    assert shell.user("mailer").secret is None
+    assert "none    dns:mailer.example.com uri:spiffe://shop/mailer" in shell("list")
+    secret = secret_in(shell("passwd", "mailer"))
+    assert shell.user("mailer").secret == Secret(secret)
+    assert "dns:mailer.example.com" in shell("list")
+    shell("add", "post", "--certificate", "dns:mailer.example.com", status=2)
+    assert "is of mailer and of post" in shell.problem
+    shell("add", "post", "--certificate", "mailer.example.com", status=2)
+    assert "write cn:NAME" in shell.problem
 
 
 def test_another_secret_and_none_of_the_old(shell: Shell, tmp_path: Path) -> None:
@@ -134,6 +154,8 @@ def test_what_cannot_be_changes_nothing(shell: Shell, arguments: list[str], why:
         (["add", "ben", "--topic", "T"], "is not NAME=ACTION"),
         (["remove", "ben", "--role", "admin"], "--role is for add"),
         (["add", "ben", "--force"], "--force is for remove"),
+        (["passwd", "ben", "--no-secret"], "--no-secret is for add"),
+        (["add", "ben", "--no-secret", "--secret-file", "f"], "say two things"),
         (["forget", "ben"], "invalid choice"),
     ],
 )

@@ -181,6 +181,30 @@ def test_a_master_that_hands_over_checks_what_it_passes_on(tmp_path: Path) -> No
     assert front.total == 0
 
 
+def test_a_place_in_the_log_is_not_vouched_for_where_only_a_certificate_was_shown() -> None:
+    """With this broker's signature the next master would let it end anybody's transaction."""
+    front = Forwarding()
+    front.is_on = True
+    front.check = lambda _code, _request, _peer: None
+    for code, certificate, signer, passed in (
+        (37, ("cn:anna",), None, False),
+        (36, ("cn:anna",), None, False),
+        (310, ("cn:anna",), None, True),  # its topic was checked here
+        (37, ("cn:anna",), PUBLISHER, True),  # the next master sees the signature
+        (37, (), None, True),  # an address that may do everything
+    ):
+        peer = FakePeer(1)
+        peer.certificate = certificate
+        frame = signed_request(signer, code, send_fields(b="T"), b"body")
+        (answer,) = front.take(frame, 0, len(frame), peer).answers
+        assert asyncio.iscoroutine(answer) is passed, code
+        if asyncio.iscoroutine(answer):
+            answer.close()
+        else:
+            assert isinstance(answer, Command)
+            assert "ask the next master" in str(answer.remark)
+
+
 def test_a_request_passed_on_for_a_white_client_is_signed_by_the_broker(run: Run) -> None:
     sent: list[Command] = []
 

@@ -33,6 +33,7 @@ rules = [ {{ topics = ["Audit"], actions = ["publish"] }} ]
 role = "admin"
 
 [users.carl]
+certificates = ["uri:spiffe://shop/carl", "dns:carl.example.com", "cn:Carl Müller"]
 """
 
 
@@ -56,6 +57,16 @@ def test_a_file_is_read() -> None:
         assert anna.may(resource, wanted) is may, (resource, wanted)
         assert ben.may(resource, wanted)
         assert not carl.may(resource, wanted)
+
+
+def test_certificates_are_the_named_ones_or_the_one_of_the_name() -> None:
+    file = user_file.read(FILE.encode())
+    users = built_users(file, KEY)
+    assert users["anna"].certificates == ("cn:anna",)
+    assert users["carl"].certificates == (
+        "uri:spiffe://shop/carl", "dns:carl.example.com", "cn:Carl Müller",
+    )  # fmt: skip
+    assert user_file.read(user_file.written(file)) == file
 
 
 def test_nothing_that_prints_shows_a_secret() -> None:
@@ -94,6 +105,11 @@ def test_nothing_that_prints_shows_a_secret() -> None:
         ("[users.a]\nrules = [{ topics = ['*T'], actions = ['look'] }]", "a star stands at"),
         ("[users.a]\nrules = [{ topics = [''], actions = ['look'] }]", "'' is no name"),
         ("[users.a]\nrules = [{ topics = ['%RETRY%g'], actions = ['look'] }]", "name the group"),
+        ("[users.a]\ncertificates = 'cn:a'", "users.a: certificates is no list of texts"),
+        ("[users.a]\ncertificates = ['a']", "users.a: 'a' is no name of a certificate: write cn:"),
+        ("[users.a]\ncertificates = ['cn:']", "is no name of a certificate"),
+        ("[users.a]\ncertificates = ['dns:A.org']", "dns:HOST in small letters"),
+        ("[users.a]\n[users.b]\ncertificates = ['cn:a']", "the certificate cn:a is of a and of b"),
         ("[users.a]\nrules = [{ groups = ['g'], actions = ['publish'] }]",
          "publish is an action for topics"),
     ],
@@ -139,6 +155,7 @@ USERS = st.dictionaries(
         role=st.sampled_from(["", "viewer", "admin"]),
         sealed=st.sampled_from(["", SEALED]),
         rules=SOME_RULES,
+        certificates=st.sampled_from([None, ()]),
     ),
     max_size=5,
 )
