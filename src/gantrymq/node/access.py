@@ -108,17 +108,17 @@ class NodeAccess:
                 f"the access key {shown(twice[0])} is in {self.users.path} and in an account file; "
                 "it can be in one of them only: remove it from the other"
             )
+        white = rules.white
+        is_white = bool(white.everybody or white.single or white.ranges)
         if not users:
-            if self.users.is_there and not rules.accounts:
+            if self.users.is_there and not rules.accounts and not is_white:
                 raise InvalidValue(
                     f"{self.users.path} has no users, and there is no account file; make one with "
                     f"`gantrymq user add NAME --role admin --file {self.users.path}`"
                 )
             return
-        white = rules.white
-        if white.everybody or white.single or white.ranges:
-            return
-        if not any(one.level is Level.ADMIN for one in (*rules.accounts.values(), *users.values())):
+        both = (*rules.accounts.values(), *users.values())
+        if not is_white and not any(one.level is Level.ADMIN for one in both):
             raise InvalidValue(
                 f"nobody is an administrator: none of the {len(users)} users of {self.users.path} "
                 "has the role admin, and no account has admin: true; make one with "

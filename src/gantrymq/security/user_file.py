@@ -134,7 +134,7 @@ def read(content: bytes) -> UserFile:
         top = tomllib.loads(content.decode())
     except UnicodeDecodeError as error:
         raise InvalidValue(f"byte {error.start} is not UTF-8") from None
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # of the first an error of TOML is a kind
         raise InvalidValue(f"it is not TOML: {error}") from None
     _known(top, {"roles", "users"}, "the file")
     roles = {name: _role(name, one) for name, one in _table(top.get("roles", {}), "roles")}

@@ -126,6 +126,12 @@ def test_every_code_by_every_user(run: Run, tmp_path: Path, transport: str) -> N
                 for port in (node.broker.port, node.namesrv.port):
                     answers = await asked(port, [*frames, last], context)
                     assert refusal(answers[len(frames)])
+                    said = b"".join(
+                        one.body + repr((one.remark, one.fields)).encode()
+                        for one in answers.values()
+                    )
+                    assert b"secret-of-" not in said
+                    assert b"seal1." not in said
                     wrong += [
                         f"{user} {code.name} ({code}): {refusal(answers.get(place)) or 'passed'}"
                         for place, code in enumerate(CODES)

@@ -91,6 +91,8 @@ def test_a_file_of_nobody_is_none(tmp_path: Path) -> None:
         InvalidValue, match=r"users.toml has no users, and there is no account file"
     ):
         opened(tmp_path)
+    write_accounts(tmp_path, "globalWhiteRemoteAddresses:\n  - 10.0.0.1\n")
+    assert may(opened(tmp_path), 25, "nobody")
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,9 @@ def test_a_secret_that_is_not_sealed_is_refused_and_not_repeated() -> None:
 def test_bytes_that_are_no_text_and_too_many_of_them() -> None:
     with pytest.raises(InvalidValue, match="byte 1 is not UTF-8"):
         user_file.read(b"#\xff")
+    for text in (b"a = " + b"[" * 100_000, b"a = " + b"9" * 10_000):
+        with pytest.raises(InvalidValue, match="it is not TOML"):
+            user_file.read(text)
     with pytest.raises(InvalidValue, match="too many"):
         user_file.read(b"#" * (user_file.FILE_BYTES_MAX + 1))
 
