@@ -22,6 +22,7 @@ class FakePeer:
         self.address = f"10.0.0.1:{number}"
         self.host = bytes([10, 0, 0, 1]) + number.to_bytes(4)
         self.listener = "10.0.0.9:10911"
+        self.certificate: tuple[str, ...] = ()
         self.is_open = True
         self.waited_ms = 0
         self.told: list[Command] = []

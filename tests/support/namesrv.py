@@ -40,6 +40,7 @@ class FakePeer:
         self.address = address
         self.listener = listener
         self.host = bytes(8)
+        self.certificate: tuple[str, ...] = ()
         self.is_open = True
         self.waited_ms = 0
         self.closed_because: str | None = None

@@ -83,6 +83,7 @@ MAY_USE: dict[str, frozenset[str]] = {
             "client",
             "admin",
             "node",
+            "security",
             "dashboard",
             "kernel",
             "spark.jobs",

@@ -102,16 +102,25 @@ class BrokerSettings:
 
     # Access control
     acl: bool = setting(
-        "aclEnable", False, YES_NO, "check who asks: accounts of plain_acl.yml (docs/security.md)"
+        "aclEnable", False, YES_NO, "check who asks: plain_acl.yml, users.toml (docs/security.md)"
     )
     acl_path: str = setting(
         "aclPath", "", TEXT,
         "directory of plain_acl.yml and acl/*.yml, or one such file; else that of the file given "
         "with -c, else config/ under the store's root",
     )  # fmt: skip
+    users_file: str = setting(
+        "usersFile", "", TEXT,
+        "TOML file of users and roles, which must be there then; else users.toml beside "
+        "plain_acl.yml if there is one",
+    )  # fmt: skip
+    users_key_file: str = setting(
+        "usersKeyFile", "", TEXT,
+        "key that the secrets in it are sealed with; else users.key beside it",
+    )  # fmt: skip
     acl_own_key: str = setting(
         "aclBrokerAccessKey", "", TEXT,
-        "account of those files with which this broker signs what it asks name servers and masters",
+        "account or user with which this broker signs what it asks name servers and masters",
     )  # fmt: skip
 
     # Looking

@@ -30,6 +30,7 @@ commands:
   namesrv                     run a name server
   broker                      run a broker; takes Apache RocketMQ's settings files
   broker drain|undrain ADDR   get one ready to be stopped without a failed send, or take it back
+  user add|list|remove|passwd who may do what, with access control; `gantrymq user --help`
   store inspect|verify|rebuild|export DIR
                               look at a store directory of gantrymq or Apache RocketMQ, check it,
                               mend it, or get the messages out of it; `gantrymq store --help`
@@ -75,6 +76,12 @@ def _dashboard(arguments: Sequence[str]) -> int:
     return dashboard.main(arguments)
 
 
+def _user(arguments: Sequence[str]) -> int:
+    from gantrymq.cli import users  # noqa: PLC0415
+
+    return users.main(arguments)
+
+
 def _guessable(noun: str, arguments: Sequence[str]) -> int:
     from gantrymq.cli.daily import command  # noqa: PLC0415
 
@@ -90,6 +97,7 @@ _COMMANDS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
     "cluster": _cluster,
     "admin": _admin,
     "dashboard": _dashboard,
+    "user": _user,
     **{
         noun: partial(_guessable, noun)
         for noun in (

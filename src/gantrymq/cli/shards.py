@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.cli.arguments import PROGRAM
-from gantrymq.node.access import accounts_place
+from gantrymq.node.access import broker_places
 from gantrymq.node.broker_node import completed
 from gantrymq.node.config import settings_text
 
@@ -45,7 +45,12 @@ def shard_properties(
     if settings.metrics_port > 0:
         shard["metricsPort"] = str(settings.metrics_port + number)
     if settings.acl:
-        shard["aclPath"] = str(accounts_place(settings, found.store).absolute())
+        places = broker_places(settings, found.store)
+        shard["aclPath"] = str(places.accounts.absolute())
+        if settings.users_file:
+            shard["usersFile"] = str(places.users.absolute())
+        if settings.users_key_file:
+            shard["usersKeyFile"] = str(places.key.absolute())
     shard["storePathRootDir"] = str(found.store.paths.root.absolute() / f"shard-{number}")
     return shard
 

@@ -46,6 +46,8 @@ FORWARDED: Final = frozenset(
         RequestCode.UPDATE_CONSUMER_OFFSET,
     }
 )
+PLACED: Final = frozenset({RequestCode.CONSUMER_SEND_MSG_BACK, RequestCode.END_TRANSACTION})
+"""They name a place in the log: whether one may is seen where the log is."""
 WAIT_S: Final = 2.5
 """For a successor: less than the 3 s after which clients give a send up."""
 PAUSE_S: Final = 0.05
@@ -141,6 +143,8 @@ class Forwarding:
                 self.check(request.code, request, peer)
         except GantryError as error:
             return None if request.is_oneway else answer_error(request, error, peer.address)
+        if self.check is not None and _only_certified(request, peer):
+            return _refused(request, "ask the next master, which can see your certificate")
         return self._forward(request, peer)
 
     # -- passing on -------------------------------------------------------------------------------
@@ -195,6 +199,11 @@ class Forwarding:
             answer: Answer = await first
             return answer
         return first
+
+
+def _only_certified(request: Command, peer: Peer) -> bool:
+    """Tell whether a request cannot be judged elsewhere: this broker's signature may everything."""
+    return request.code in PLACED and bool(peer.certificate) and ACCESS_KEY not in request.fields
 
 
 def _refused(request: Command, why: str) -> Command | None:

@@ -33,6 +33,9 @@ class NamesrvSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Check who asks."""
     acl_path: str = ""
     """Where the account files are; beside `kvConfigPath` unless it is said."""
+    users_file: str = ""
+    """The file of users; `users.toml` beside the account files unless it is said."""
+    users_key_file: str = ""
     kv_config_path: str = "~/namesrv/kvConfig.json"
     config_store_path: str = "~/namesrv/namesrv.properties"
     """Where settings that a request changed are kept."""
@@ -81,6 +84,8 @@ _TABLE: Final[Mapping[str, _Setting]] = {
     "logFormat": _Setting("log_format", str, live=False, words=("text", "json")),
     "aclEnable": _Setting("acl", bool, live=False),
     "aclPath": _Setting("acl_path", str, live=False, may_be_empty=True),
+    "usersFile": _Setting("users_file", str, live=False, may_be_empty=True),
+    "usersKeyFile": _Setting("users_key_file", str, live=False, may_be_empty=True),
     "kvConfigPath": _Setting("kv_config_path", str, live=False),
     "configStorePath": _Setting("config_store_path", str, live=False),
     "orderMessageEnable": _Setting("order_in_routes", bool, live=True),

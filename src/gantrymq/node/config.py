@@ -119,6 +119,13 @@ def wrong_access(broker: BrokerSettings) -> Iterator[str]:
             "aclBrokerAccessKey is set and aclEnable is not true: its secret is in the account "
             "files, which are read with access control alone"
         )
+    if broker.users_file and not broker.acl:
+        yield (
+            f"usersFile is {broker.users_file} and aclEnable is not true: its rules would hold for "
+            "nobody; set aclEnable=true, or leave it out"
+        )
+    if broker.users_key_file and not broker.acl:
+        yield "usersKeyFile is set and aclEnable is not true: set that, or leave it out"
 
 
 def with_apache_metrics(properties: Mapping[str, str]) -> Mapping[str, str]:

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.clock import SystemClock
-from gantrymq.errors import InvalidValue
 from gantrymq.namesrv.handlers import NameServer
-from gantrymq.node.access import NodeAccess
+from gantrymq.node.access import opened_namesrv_access
 from gantrymq.store import config_files
 from gantrymq.store.files import OsFiles
 from gantrymq.transport.command_service import CommandService
@@ -19,6 +18,7 @@ from gantrymq.transport.server import Server
 if TYPE_CHECKING:
     from gantrymq.clock import Clock
     from gantrymq.namesrv.settings import NamesrvSettings
+    from gantrymq.node.access import NodeAccess
     from gantrymq.transport.table import ConnectionTable
     from gantrymq.transport.tls import ServerTls
 
@@ -74,7 +74,8 @@ class NamesrvNode:
             OSError: the address cannot be bound.
         """
         if self._settings.acl and self._access is None:
-            self.protect(self._opened_access())
+            beside = self._kv_path.parent
+            self.protect(opened_namesrv_access(self._settings, beside, self._clock))
         config_files.load(self._files, self._kv_path, self.name_server.load_kv)
         service = CommandService(self.name_server.handle, closed=self.name_server.peer_closed)
         server = Server(
@@ -87,14 +88,6 @@ class NamesrvNode:
         self._server = server
         self.port = int(server.bound[0].rpartition(":")[2])
         self._ticking = asyncio.create_task(self._tick())
-
-    def _opened_access(self) -> NodeAccess:
-        path = self._settings.acl_path
-        place = Path(path).expanduser() if path else self._kv_path.parent
-        try:
-            return NodeAccess(place, self._clock)
-        except InvalidValue as error:
-            raise InvalidValue(f"aclEnable is true, and {error}") from None
 
     async def _tick(self) -> None:
         while True:

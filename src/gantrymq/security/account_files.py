@@ -15,8 +15,6 @@ Owned by the event loop's thread; the files are small, and reading them is a mat
 from __future__ import annotations
 
 import logging
-import os
-import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -25,9 +23,10 @@ from gantrymq.security import account_file
 from gantrymq.security.account_file import FILE_BYTES_MAX, AccountFile
 from gantrymq.security.accounts import Account, Rules
 from gantrymq.security.addresses import Addresses
+from gantrymq.security.whole_file import write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from gantrymq.clock import Clock
@@ -61,14 +60,17 @@ class Read(NamedTuple):
 class AccountFiles:
     """All account files of one server, and the rules that they make."""
 
-    def __init__(self, place: Path, clock: Clock) -> None:
-        """Read the files.
+    def __init__(self, place: Path, clock: Clock, *, required: bool = True) -> None:
+        """Read the files; where they are not `required` there may be none to begin with.
 
         Raises:
             InvalidValue: there is none, one cannot be read, or together they make no sense.
         """
         self._place = place
         self._clock = clock
+        self._required = required
+        self.check: Callable[[Rules], None] = _anything
+        """Asked about new rules before they hold; raises InvalidValue where they may not."""
         self._stamps = self._look()
         self._read = self._load(self._stamps)
         self._failed: Mapping[Path, Stamp] | None = None
@@ -118,6 +120,7 @@ class AccountFiles:
                 self._failed, self._complaint = None, ""
                 return False
             rules = joined_rules({path: one.file for path, one in fresh.items()})
+            self.check(rules)
         except InvalidValue as error:
             self._complain(str(error))
             return False
@@ -158,11 +161,12 @@ class AccountFiles:
                     raise InvalidValue(f"{self._place} has more than {FILES_MAX} account files")
         except OSError as error:
             raise InvalidValue(f"{error.filename} cannot be read: {error.strerror}") from None
-        if not found:
+        if not found and self._required:
             raise InvalidValue(
                 f"there is no account file: {self.main_file} is missing, and so is every *.yml in "
-                f"{self.main_file.parent / MORE_FOLDER}"
+                f"{self.main_file.parent / MORE_FOLDER}; `gantrymq user add` makes a file of users"
             )
+        self._required = self._required or bool(found)  # what was there must not get lost
         return found
 
     def _paths(self) -> Iterator[Path]:
@@ -212,15 +216,20 @@ class AccountFiles:
         """
         fresh = file.changed(self._clock.now_ms())
         rules = joined_rules(self.files | {path: fresh})
+        self.check(rules)
         content = account_file.written(fresh)
         account_file.read(content)  # what cannot be read again is not written
         try:
-            _write(path, content)
+            write_whole(path, content)
         except OSError as error:
             raise InvalidValue(f"{path} cannot be written: {error.strerror or error}") from None
         self._read = self._read | {path: Read(content, fresh)}
         self._stamps = self._look()
         self._failed, self.rules = None, rules
+
+
+def _anything(_rules: Rules) -> None:
+    """Have nothing against it."""
 
 
 def joined_rules(files: Mapping[Path, AccountFile]) -> Rules:
@@ -247,34 +256,9 @@ def joined_rules(files: Mapping[Path, AccountFile]) -> Rules:
         frozenset().union(*(one.single for one in white)),
         tuple(kept for one in white for kept in one.ranges),
     )
-    if not accounts and not (everybody.everybody or everybody.single or everybody.ranges):
+    if files and not accounts and not (everybody.everybody or everybody.single or everybody.ranges):
         raise InvalidValue(
             f"{', '.join(map(str, files))}: there is neither an account nor a white address, so "
             "that nobody could come in"
         )
     return Rules(everybody, accounts)
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Put content in the place of a file, for its owner's eyes only unless it was for more."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o600
-    beside = path.with_name(f"{path.name}.tmp")
-    with suppress(FileNotFoundError):
-        beside.unlink()
-    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fchmod(file.fileno(), mode)
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
-    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntFlag
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from gantrymq.errors import InvalidValue, shown
 from gantrymq.model.names import NO_SEND_TOPICS, RETRY_PREFIX, SYSTEM_TOPIC_PREFIX
 from gantrymq.security.addresses import NOBODY, Addresses
+from gantrymq.security.levels import Level
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,14 +26,19 @@ KEY_CHARACTERS_MAX: Final = 1024
 
 
 class Permission(IntFlag):
-    """What may be done with a topic or as a group; 0 is DENY."""
+    """What may be done with a topic or as a group; 0 is DENY. Apache knows PUB and SUB."""
 
     DENY = 0
     PUB = 4
     SUB = 8
+    LOOK = 16
+    """At offsets, statistics and members; whoever has PUB or SUB may look as well."""
+    MANAGE = 32
+    """Make, change and delete it."""
 
 
 PUB_SUB: Final = Permission.PUB | Permission.SUB
+LOOKING: Final = PUB_SUB | Permission.LOOK
 _TEXTS: Final = {
     "DENY": Permission.DENY,
     "PUB": Permission.PUB,
@@ -100,6 +106,48 @@ def named(resource: str) -> str:
     return f"topic {shown(resource)}"
 
 
+class Principal(Protocol):
+    """Somebody whose requests are judged: an account of Apache's files, or a user of ours."""
+
+    @property
+    def access_key(self) -> str:
+        """Return the name that requests are signed for."""
+        ...
+
+    @property
+    def secret(self) -> Secret | None:
+        """Return what they are signed with; None if only a certificate can prove who it is."""
+        ...
+
+    @property
+    def white(self) -> Addresses:
+        """Return where it may do everything from, unsigned."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """Return how a sentence names it."""
+        ...
+
+    @property
+    def level(self) -> Level:
+        """Return what it may do with the server as a whole."""
+        ...
+
+    @property
+    def may_everything(self) -> bool:
+        """Tell whether there is nothing that it may not do."""
+        ...
+
+    def may(self, resource: str, wanted: Permission) -> bool:
+        """Tell whether it has any of the wanted permissions for a topic or group."""
+        ...
+
+    def lacks(self, wanted: Permission) -> str:
+        """Return the wanted permissions as its file writes them."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
     """One account."""
@@ -126,6 +174,16 @@ class Account:
         return
 
     @property
+    def title(self) -> str:
+        """Return how a sentence names it."""
+        return f"the account {self.access_key}"
+
+    @property
+    def level(self) -> Level:
+        """Return what it may do with the server as a whole: everything, or nothing."""
+        return Level.ADMIN if self.admin else Level.NONE
+
+    @property
     def may_everything(self) -> bool:
         """Tell whether it is an administrator whom no permission by name limits."""
         return self.admin and not self.resources
@@ -144,6 +202,11 @@ class Account:
                 owned = self.topic_default
         return bool(owned & wanted)
 
+    def lacks(self, wanted: Permission) -> str:
+        """Return the wanted permissions as Apache's file writes them."""
+        named = {Permission.PUB: "PUB", Permission.SUB: "SUB"}
+        return " or ".join(text for one, text in named.items() if one & wanted)
+
 
 @dataclass(frozen=True, slots=True)
 class Rules:
@@ -151,3 +214,12 @@ class Rules:
 
     white: Addresses = NOBODY
     accounts: Mapping[str, Account] = field(default_factory=dict)
+    """Of Apache's files."""
+    users: Mapping[str, Principal] = field(default_factory=dict)
+    """Of the file of users."""
+    certificates: Mapping[str, Principal] = field(default_factory=dict)
+    """Users by the names of their certificates."""
+
+    def find(self, access_key: str) -> Principal | None:
+        """Return whom a name belongs to; no name is in both."""
+        return self.accounts.get(access_key) or self.users.get(access_key)

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gantrymq.errors import ContentError
 from gantrymq.model.names import retry_topic
-from gantrymq.security.accounts import PUB_SUB, Permission, is_group
+from gantrymq.security.accounts import LOOKING, Permission, is_group
 from gantrymq.wire.bodies.assignment import ASSIGNMENT_QUERY, BATCH_ACK
+from gantrymq.wire.bodies.group import GROUP_CONFIG
 from gantrymq.wire.bodies.heartbeat import HEARTBEAT
 from gantrymq.wire.bodies.lock import LOCK_REQUEST
 from gantrymq.wire.codes import RequestCode
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 PUB: Final = Permission.PUB
 SUB: Final = Permission.SUB
+MANAGE: Final = Permission.MANAGE
 REPLY_SUFFIX: Final = "_REPLY_TOPIC"
 POP_RETRY_SEPARATOR: Final = "+"
 
@@ -139,9 +141,9 @@ def _batch_ack(request: Command) -> Iterator[Need]:
 
 
 def _subscription(request: Command) -> Iterator[Need]:
-    yield group_need(_field(request, "group"), PUB_SUB)
+    yield group_need(_field(request, "group"), LOOKING)
     if topic := request.fields.get("topic"):
-        yield topic_need(topic, PUB_SUB)
+        yield topic_need(topic, LOOKING)
 
 
 _CODE: Final = RequestCode
@@ -187,19 +189,19 @@ OF_RESOURCES: Final[dict[int, Callable[[Command], Iterator[Need]]]] = {
     _CODE.NOTIFICATION: _both("consumerGroup"),
     _CODE.POLLING_INFO: _both("consumerGroup"),
     # Looking: whoever writes or reads a topic, or consumes as a group, may look at it.
-    _CODE.SEARCH_OFFSET_BY_TIMESTAMP: _topic("topic", PUB_SUB),
-    _CODE.GET_MAX_OFFSET: _topic("topic", PUB_SUB),
-    _CODE.GET_MIN_OFFSET: _topic("topic", PUB_SUB),
-    _CODE.GET_EARLIEST_MSG_STORETIME: _topic("topic", PUB_SUB),
-    _CODE.GET_TOPIC_STATS_INFO: _topic("topic", PUB_SUB),
-    _CODE.GET_TOPIC_CONFIG: _topic("topic", PUB_SUB),
-    _CODE.QUERY_TOPIC_CONSUME_BY_WHO: _topic("topic", PUB_SUB),
-    _CODE.GET_CONSUMER_CONNECTION_LIST: _group("consumerGroup", PUB_SUB),
-    _CODE.GET_CONSUME_STATS: _group("consumerGroup", PUB_SUB),
-    _CODE.GET_SUBSCRIPTIONGROUP_CONFIG: _group("group", PUB_SUB),
-    _CODE.QUERY_TOPICS_BY_CONSUMER: _group("group", PUB_SUB),
+    _CODE.SEARCH_OFFSET_BY_TIMESTAMP: _topic("topic", LOOKING),
+    _CODE.GET_MAX_OFFSET: _topic("topic", LOOKING),
+    _CODE.GET_MIN_OFFSET: _topic("topic", LOOKING),
+    _CODE.GET_EARLIEST_MSG_STORETIME: _topic("topic", LOOKING),
+    _CODE.GET_TOPIC_STATS_INFO: _topic("topic", LOOKING),
+    _CODE.GET_TOPIC_CONFIG: _topic("topic", LOOKING),
+    _CODE.QUERY_TOPIC_CONSUME_BY_WHO: _topic("topic", LOOKING),
+    _CODE.GET_CONSUMER_CONNECTION_LIST: _group("consumerGroup", LOOKING),
+    _CODE.GET_CONSUME_STATS: _group("consumerGroup", LOOKING),
+    _CODE.GET_SUBSCRIPTIONGROUP_CONFIG: _group("group", LOOKING),
+    _CODE.QUERY_TOPICS_BY_CONSUMER: _group("group", LOOKING),
     _CODE.QUERY_SUBSCRIPTION_BY_CONSUMER: _subscription,
-    _CODE.QUERY_CONSUME_TIME_SPAN: _both("group", wanted=PUB_SUB),
+    _CODE.QUERY_CONSUME_TIME_SPAN: _both("group", wanted=LOOKING),
 }
 """What is needed of topics and groups."""
 
@@ -214,3 +216,36 @@ def needs_of(code: int, request: Command) -> Needs:
     if found is not None:
         return Needs(resources=tuple(dict.fromkeys(found(request))))
     return ACCOUNT if code in OF_ACCOUNTS else ADMIN
+
+
+def _managed_topic(name: str) -> Callable[[Command], Iterator[Need]]:
+    def needs(request: Command) -> Iterator[Need]:
+        topic = _field(request, name)
+        yield Need(topic_need(topic, MANAGE).resource, MANAGE)
+
+    return needs
+
+
+def _managed_group(request: Command) -> Iterator[Need]:
+    yield group_need(GROUP_CONFIG.decode(request.body).name, MANAGE)
+
+
+OF_MANAGERS: Final[dict[int, Callable[[Command], Iterator[Need]]]] = {
+    _CODE.UPDATE_AND_CREATE_TOPIC: _managed_topic("topic"),
+    _CODE.DELETE_TOPIC_IN_BROKER: _managed_topic("topic"),
+    _CODE.DELETE_TOPIC_IN_NAMESRV: _managed_topic("topic"),
+    _CODE.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: _managed_group,
+    _CODE.DELETE_SUBSCRIPTIONGROUP: _group("groupName", MANAGE),
+    _CODE.INVOKE_BROKER_TO_RESET_OFFSET: _group("group", MANAGE),
+}
+"""What those may do, among the requests for operators, who may manage a topic or group by name."""
+
+
+def managed_by(code: int, request: Command) -> tuple[Need, ...]:
+    """Return what it takes to make a request without being an operator; nothing: it cannot be.
+
+    Raises:
+        ContentError: what it is about cannot be read.
+    """
+    found = OF_MANAGERS.get(code)
+    return () if found is None else tuple(dict.fromkeys(found(request)))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, cast
 
 from gantrymq.transport.addresses import socket_host
 from gantrymq.transport.exchange import Exchange
+from gantrymq.transport.identity import certificate_names
 from gantrymq.transport.sending import FINISHING, MEMORY
 from gantrymq.wire.hosts import encode_host
 
@@ -60,6 +61,7 @@ class Connection(Exchange):
         peer = socket_host(transport.get_extra_info("peername"))
         self.address, self.host = peer.text, encode_host(peer)
         self.listener = socket_host(transport.get_extra_info("sockname")).text
+        self.certificate = certificate_names(transport)
         settings = self._table.settings
         transport.set_write_buffer_limits(settings.write_high_bytes, settings.write_low_bytes)
         self._transport = transport

@@ -60,6 +60,7 @@ class Exchange(Sender):
         "_need",
         "_reason",
         "_service",
+        "certificate",
         "host",
         "listener",
         "number",
@@ -72,6 +73,8 @@ class Exchange(Sender):
         self.number = next(connection_numbers)
         self.host = b""
         self.listener = ""
+        self.certificate: tuple[str, ...] = ()
+        """Names of the peer's verified certificate; see `identity`."""
         self.waited_ms = 0
         """How long the bytes that are taken now lay unread, at least; see `ages`."""
         self._reason = "the peer closed the connection"

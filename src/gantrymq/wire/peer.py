@@ -57,6 +57,11 @@ class Peer(Protocol):
         ...
 
     @property
+    def certificate(self) -> tuple[str, ...]:
+        """Return the names of the other end's verified certificate, such as `cn:billing`."""
+        ...
+
+    @property
     def is_open(self) -> bool:
         """Tell whether anything can still be sent."""
         ...

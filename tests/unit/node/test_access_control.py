@@ -9,7 +9,7 @@ import pytest
 
 from gantrymq.cli.shards import shard_properties
 from gantrymq.cluster.forwarding import Forwarding
-from gantrymq.errors import InvalidValue
+from gantrymq.errors import GantryError, InvalidValue
 from gantrymq.node.config import read_broker_config, read_namesrv_settings
 from gantrymq.node.namesrv_node import NamesrvNode
 from gantrymq.security.access import EXCEPTION, Access
@@ -17,6 +17,7 @@ from gantrymq.security.account_files import AccountFiles
 from gantrymq.testing.clock import VirtualClock
 from gantrymq.wire.command import Command
 from gantrymq.wire.signing import ACCESS_KEY, signed_fields
+from support.access_matrix import write_users
 from support.accounts import ADMIN, PUBLISHER, SUBSCRIBER, Signer, signed_request, write_accounts
 from support.client_peers import FakePeer
 from support.nodes import all_in_one, ask, broker_node, made
@@ -120,6 +121,36 @@ def test_what_cannot_be_does_not_start(
     run(main())
 
 
+@pytest.mark.parametrize("named", ["usersFile", "usersKeyFile"])
+def test_users_without_access_control_are_refused(tmp_path: Path, named: str) -> None:
+    """Whoever names the file relies on its rules."""
+    with pytest.raises(GantryError, match=f"{named} is .*aclEnable is not true"):
+        read_broker_config({named: str(tmp_path / "users.toml")}, tmp_path)
+
+
+@pytest.mark.parametrize(("own", "may"), [("admin", True), ("operator", False)])
+def test_a_broker_signs_as_a_user(run: Run, tmp_path: Path, own: str, may: bool) -> None:
+    write_users(tmp_path)
+
+    async def main() -> None:
+        names = _name_server(tmp_path)
+        await names.start()
+        broker = broker_node(
+            tmp_path / "store", f"127.0.0.1:{names.port}",
+            aclEnable="true", aclPath=str(tmp_path), aclBrokerAccessKey=own,
+        )  # fmt: skip
+        if may:
+            await broker.start()
+            assert await broker.wait_registered(5.0)
+            assert await broker.stop()
+        else:
+            with pytest.raises(InvalidValue, match="that account is no administrator"):
+                await broker.start()
+        assert await names.stop()
+
+    run(main())
+
+
 def test_a_name_server_without_accounts_does_not_start(run: Run, tmp_path: Path) -> None:
     async def main() -> None:
         with pytest.raises(InvalidValue, match="there is no account file"):
@@ -158,6 +189,10 @@ def test_every_shard_has_the_same_accounts(tmp_path: Path) -> None:
     found = read_broker_config(told, tmp_path)
     places = {shard_properties(found, told, number)["aclPath"] for number in range(3)}
     assert places == {str(tmp_path / "config")}
+    told |= {"usersFile": str(tmp_path / "people.toml"), "usersKeyFile": str(tmp_path / "a.key")}
+    shard = shard_properties(read_broker_config(told, tmp_path), told, 1)
+    assert shard["usersFile"] == str(tmp_path / "people.toml")
+    assert shard["usersKeyFile"] == str(tmp_path / "a.key")
 
 
 def test_a_master_that_hands_over_checks_what_it_passes_on(tmp_path: Path) -> None:
@@ -179,6 +214,30 @@ def test_a_master_that_hands_over_checks_what_it_passes_on(tmp_path: Path) -> No
             assert isinstance(answer, Command)
             assert refused(answer)
     assert front.total == 0
+
+
+def test_a_place_in_the_log_is_not_vouched_for_where_only_a_certificate_was_shown() -> None:
+    """With this broker's signature the next master would let it end anybody's transaction."""
+    front = Forwarding()
+    front.is_on = True
+    front.check = lambda _code, _request, _peer: None
+    for code, certificate, signer, passed in (
+        (37, ("cn:anna",), None, False),
+        (36, ("cn:anna",), None, False),
+        (310, ("cn:anna",), None, True),  # its topic was checked here
+        (37, ("cn:anna",), PUBLISHER, True),  # the next master sees the signature
+        (37, (), None, True),  # an address that may do everything
+    ):
+        peer = FakePeer(1)
+        peer.certificate = certificate
+        frame = signed_request(signer, code, send_fields(b="T"), b"body")
+        (answer,) = front.take(frame, 0, len(frame), peer).answers
+        assert asyncio.iscoroutine(answer) is passed, code
+        if asyncio.iscoroutine(answer):
+            answer.close()
+        else:
+            assert isinstance(answer, Command)
+            assert "ask the next master" in str(answer.remark)
 
 
 def test_a_request_passed_on_for_a_white_client_is_signed_by_the_broker(run: Run) -> None:

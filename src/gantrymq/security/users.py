@@ -1,0 +1,128 @@
+"""Users and what they may, as values: what nobody has allowed is denied.
+
+A user has a role, and rules of its own beside it. A role gives a level for requests about the whole
+server (`levels`) and rules; a rule gives actions for topics or groups, by whole names or by the
+beginning of one. Rules add up, and there is none that takes away.
+
+    publish     send to a topic
+    subscribe   read a topic, consume as a group
+    look        at offsets, statistics and members; publish and subscribe include it
+    manage      make, change and delete a topic or a group, move a group
+
+A beginning does not open the topics that hold messages of everybody (delayed, timed, half): those
+must be named in full.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from gantrymq.model.names import retry_topic
+from gantrymq.security.accounts import Permission, Secret, is_group, is_inner_topic
+from gantrymq.security.addresses import NOBODY, Addresses
+from gantrymq.security.levels import Level
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+ACTIONS: Final = {
+    "publish": Permission.PUB,
+    "subscribe": Permission.SUB,
+    "look": Permission.LOOK,
+    "manage": Permission.MANAGE,
+}
+WILD: Final = "*"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """Actions that are allowed for some topics or groups, as a file writes them."""
+
+    actions: tuple[str, ...]
+    topics: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+
+    @property
+    def permission(self) -> Permission:
+        """Return the actions as one value."""
+        found = Permission.DENY
+        for action in self.actions:
+            found |= ACTIONS[action]
+        return found
+
+    @property
+    def resources(self) -> Iterable[str]:
+        """Return its topics, and its groups by their retry topics; the star is still there."""
+        yield from self.topics
+        yield from map(retry_topic, self.groups)
+
+
+@dataclass(frozen=True, slots=True)
+class Grants:
+    """What several rules allow together."""
+
+    exact: Mapping[str, Permission] = field(default_factory=dict)
+    beginnings: tuple[tuple[str, Permission], ...] = ()
+
+    def of(self, resource: str) -> Permission:
+        """Return what is allowed for a topic or group."""
+        found = self.exact.get(resource, Permission.DENY)
+        if is_inner_topic(resource):
+            return found
+        group = is_group(resource)
+        for beginning, permission in self.beginnings:
+            if resource.startswith(beginning) and is_group(beginning) is group:
+                found |= permission
+        return found
+
+
+def granted(rules: Iterable[Rule]) -> Grants:
+    """Return what rules allow together; `*` of topics is not one of groups."""
+    exact: dict[str, Permission] = {}
+    beginnings: dict[str, Permission] = {}
+    for rule in rules:
+        for resource in rule.resources:
+            name = resource.removesuffix(WILD)
+            table = exact if name == resource else beginnings
+            table[name] = table.get(name, Permission.DENY) | rule.permission
+    return Grants(exact, tuple(beginnings.items()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """One user."""
+
+    access_key: str
+    secret: Secret | None = None
+    level: Level = Level.NONE
+    grants: Grants = Grants()
+    certificates: tuple[str, ...] = ()
+    """Names of certificates that prove who it is, without a signature."""
+
+    @property
+    def white(self) -> Addresses:
+        """Return nobody: no address stands for a user."""
+        return NOBODY
+
+    @property
+    def title(self) -> str:
+        """Return how a sentence names it."""
+        return f"the user {self.access_key}"
+
+    @property
+    def may_everything(self) -> bool:
+        """Tell whether it is an administrator."""
+        return self.level is Level.ADMIN
+
+    def may(self, resource: str, wanted: Permission) -> bool:
+        """Tell whether it has any of the wanted permissions for a topic or group."""
+        if self.level is Level.ADMIN:
+            return True
+        if self.level >= Level.VIEWER and wanted & Permission.LOOK:
+            return True
+        return bool(self.grants.of(resource) & wanted)
+
+    def lacks(self, wanted: Permission) -> str:
+        """Return the wanted permissions as a file of users writes them."""
+        return " or ".join(text for text, one in ACTIONS.items() if one & wanted)
