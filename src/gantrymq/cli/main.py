@@ -7,18 +7,23 @@ Anything that is slow to import is imported where it is used: `--help` must answ
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from gantrymq.cli import bench, pipeline, serve, store
 from gantrymq.cli.arguments import FAILED, PROGRAM, CommandParser
 from gantrymq.version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+COLLECTED_AFTER: Final = 20_000
+"""Objects after which the collector looks at a command that asks: what it loads stays to the end,
+and the default of 700 has it looked through again and again. A server keeps the default."""
 
 DESCRIPTION: Final = """\
 RocketMQ in one pip install, with your topics as Spark tables."""
@@ -57,39 +62,36 @@ exit status: 0 success, 1 a failed operation, 2 bad usage"""
 def _cluster(arguments: Sequence[str]) -> int:
     """Load what a deployment needs only for those who want one."""
     if arguments and arguments[0] == "demo":
-        from gantrymq.cli import cluster  # noqa: PLC0415
-
-        return cluster.main(arguments)
+        return _loaded("gantrymq.cli.cluster", "main", arguments)
     return _guessable("cluster", arguments)
 
 
 def _admin(arguments: Sequence[str]) -> int:
-    from gantrymq.cli.mqadmin import command  # noqa: PLC0415
-
-    return command.main(arguments)
-
-
-def _dashboard(arguments: Sequence[str]) -> int:
-    from gantrymq.cli import dashboard  # noqa: PLC0415
-
-    return dashboard.main(arguments)
+    gc.set_threshold(COLLECTED_AFTER)
+    return _loaded("gantrymq.cli.mqadmin.command", "main", arguments)
 
 
 def _guessable(noun: str, arguments: Sequence[str]) -> int:
+    gc.set_threshold(COLLECTED_AFTER)
     from gantrymq.cli.daily import command  # noqa: PLC0415
 
     return command.main(noun, arguments)
 
 
+def _loaded(module: str, function: str, arguments: Sequence[str]) -> int:
+    command: Callable[[Sequence[str]], int] = getattr(import_module(module), function)
+    return command(arguments)
+
+
 _COMMANDS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
-    "server": serve.server,
-    "namesrv": serve.namesrv,
-    "broker": serve.broker,
-    "store": store.main,
-    "bench": bench.main,
+    "server": partial(_loaded, "gantrymq.cli.serve", "server"),
+    "namesrv": partial(_loaded, "gantrymq.cli.serve", "namesrv"),
+    "broker": partial(_loaded, "gantrymq.cli.serve", "broker"),
+    "store": partial(_loaded, "gantrymq.cli.store", "main"),
+    "bench": partial(_loaded, "gantrymq.cli.bench", "main"),
     "cluster": _cluster,
     "admin": _admin,
-    "dashboard": _dashboard,
+    "dashboard": partial(_loaded, "gantrymq.cli.dashboard", "main"),
     **{
         noun: partial(_guessable, noun)
         for noun in (
@@ -104,7 +106,7 @@ _COMMANDS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
             "completion",
         )
     },
-    "pipeline": pipeline.main,
+    "pipeline": partial(_loaded, "gantrymq.cli.pipeline", "main"),
 }
 
 
@@ -145,6 +147,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         finally:
             # Here it can be said what went wrong; at the end of the interpreter it cannot.
             sys.stdout.flush()
+            if arguments is None:  # a process of its own, which ends now: nothing is to be found
+                gc.freeze()
     except BrokenPipeError:
         _drop_output()  # whoever reads it has had enough
         return FAILED
