@@ -12,7 +12,6 @@ import os
 import sys
 from contextlib import suppress
 from functools import partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.cli.arguments import FAILED, PROGRAM, CommandParser
@@ -59,16 +58,65 @@ first steps:
 exit status: 0 success, 1 a failed operation, 2 bad usage"""
 
 
+# Each loads its module when it is called: `--help` and the others do not wait for it.
+
+
+def _server(arguments: Sequence[str]) -> int:
+    from gantrymq.cli import serve  # noqa: PLC0415
+
+    return serve.server(arguments)
+
+
+def _namesrv(arguments: Sequence[str]) -> int:
+    from gantrymq.cli import serve  # noqa: PLC0415
+
+    return serve.namesrv(arguments)
+
+
+def _broker(arguments: Sequence[str]) -> int:
+    from gantrymq.cli import serve  # noqa: PLC0415
+
+    return serve.broker(arguments)
+
+
+def _store(arguments: Sequence[str]) -> int:
+    from gantrymq.cli import store  # noqa: PLC0415
+
+    return store.main(arguments)
+
+
+def _bench(arguments: Sequence[str]) -> int:
+    from gantrymq.cli import bench  # noqa: PLC0415
+
+    return bench.main(arguments)
+
+
+def _dashboard(arguments: Sequence[str]) -> int:
+    from gantrymq.cli import dashboard  # noqa: PLC0415
+
+    return dashboard.main(arguments)
+
+
+def _pipeline(arguments: Sequence[str]) -> int:
+    from gantrymq.cli import pipeline  # noqa: PLC0415
+
+    return pipeline.main(arguments)
+
+
 def _cluster(arguments: Sequence[str]) -> int:
     """Load what a deployment needs only for those who want one."""
     if arguments and arguments[0] == "demo":
-        return _loaded("gantrymq.cli.cluster", "main", arguments)
+        from gantrymq.cli import cluster  # noqa: PLC0415
+
+        return cluster.main(arguments)
     return _guessable("cluster", arguments)
 
 
 def _admin(arguments: Sequence[str]) -> int:
     gc.set_threshold(COLLECTED_AFTER)
-    return _loaded("gantrymq.cli.mqadmin.command", "main", arguments)
+    from gantrymq.cli.mqadmin import command  # noqa: PLC0415
+
+    return command.main(arguments)
 
 
 def _guessable(noun: str, arguments: Sequence[str]) -> int:
@@ -78,20 +126,15 @@ def _guessable(noun: str, arguments: Sequence[str]) -> int:
     return command.main(noun, arguments)
 
 
-def _loaded(module: str, function: str, arguments: Sequence[str]) -> int:
-    command: Callable[[Sequence[str]], int] = getattr(import_module(module), function)
-    return command(arguments)
-
-
 _COMMANDS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
-    "server": partial(_loaded, "gantrymq.cli.serve", "server"),
-    "namesrv": partial(_loaded, "gantrymq.cli.serve", "namesrv"),
-    "broker": partial(_loaded, "gantrymq.cli.serve", "broker"),
-    "store": partial(_loaded, "gantrymq.cli.store", "main"),
-    "bench": partial(_loaded, "gantrymq.cli.bench", "main"),
+    "server": _server,
+    "namesrv": _namesrv,
+    "broker": _broker,
+    "store": _store,
+    "bench": _bench,
     "cluster": _cluster,
     "admin": _admin,
-    "dashboard": partial(_loaded, "gantrymq.cli.dashboard", "main"),
+    "dashboard": _dashboard,
     **{
         noun: partial(_guessable, noun)
         for noun in (
@@ -106,7 +149,7 @@ _COMMANDS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
             "completion",
         )
     },
-    "pipeline": partial(_loaded, "gantrymq.cli.pipeline", "main"),
+    "pipeline": _pipeline,
 }
 
 
