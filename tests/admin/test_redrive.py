@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -25,14 +26,19 @@ from gantrymq.wire.codes import RequestCode
 from gantrymq.wire.properties import encode_properties
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from gantrymq.wire.record import MessageRecord
     from support.shell import Shell
 
 LETTERS = int(os.environ.get("REDRIVE_LETTERS", "12000"))
-"""100,000 with REDRIVE_LETTERS=100000; the short form is the same run."""
+KILLS = int(os.environ.get("REDRIVE_KILLS", "1"))
+"""At moments that chance chooses, beside the two that are aimed at. The long form, by hand:
+REDRIVE_LETTERS=100000 REDRIVE_KILLS=20. The short one is the same run."""
+SEED = int(os.environ.get("GANTRYMQ_SEED", "7"))
+LINE_BYTES = 60
+"""Of an outcome in the journal, at least."""
 
 
 async def _die(
@@ -96,17 +102,14 @@ def test_killed_and_resumed(shell: Shell, tmp_path: Path) -> None:
         sys.executable, "-m", "gantrymq", "dlq", "redrive", "fallen", "--to", "topic",
         "--rate", "20000", "--job", str(job), "-n", shell.server.name_server,
     ]  # fmt: skip
+    chance = random.Random(SEED)
+    third = LETTERS // 3
+    for bytes_then in sorted(chance.randrange(1, third * LINE_BYTES) for _ in range(KILLS)):
+        # Any moment: when it waits, reads, sends, or is in the middle of writing.
+        kill_when(command, job, lambda at=bytes_then: job.stat().st_size >= at)  # type: ignore[misc]
     # In the middle of a window's outcomes, then as soon as one has begun and is being sent.
-    for mark, wanted in ((b'"o":', LETTERS // 3 + 700), (b'"window"', LETTERS * 2 // 3 // WINDOW)):
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + 60
-        while not job.exists() or job.read_bytes().count(mark) < wanted:
-            assert process.poll() is None, "it ended before it was killed"
-            assert time.monotonic() < deadline
-            time.sleep(0.001)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        assert len(outcomes_so_far(job)) < LETTERS
+    for mark, wanted in ((b'"o":', third + 700), (b'"window"', LETTERS * 2 // 3 // WINDOW)):
+        kill_when(command, job, lambda m=mark, w=wanted: job.read_bytes().count(m) >= w)  # type: ignore[misc]
     told = shell.json("dlq", "redrive", "fallen", "--to", "topic", "--rate", "20000", "--job",
                       str(job))  # fmt: skip
     assert told["outcomes"] == {"sent": LETTERS}
@@ -116,9 +119,24 @@ def test_killed_and_resumed(shell: Shell, tmp_path: Path) -> None:
     came = Counter(record.properties[FROM] for record in stored(shell, "Posts"))
     assert len(came) == LETTERS, "a dead letter is lost"
     assert set(came.values()) == {1}, "a dead letter was sent twice"
+    ids = {record.unique_key for record in stored(shell, "Posts")}
+    assert ids == {line["t"] for line in outcomes(job)}, "an outcome names another message"
     again = shell.json("dlq", "redrive", "fallen", "--to", "topic", "--job", str(job))
     assert again["outcomes"] == {"sent": LETTERS}
     assert len(stored(shell, "Posts")) == LETTERS
+
+
+def kill_when(command: list[str], job: Path, is_time: Callable[[], bool]) -> None:
+    """Start a job, kill it with SIGKILL when it is time, and see that it has not ended."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not job.exists() or not is_time():
+        assert process.poll() is None, "it ended before it was killed"
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert len(outcomes_so_far(job)) < LETTERS
 
 
 def outcomes_so_far(job: Path) -> list[str]:

@@ -1,8 +1,8 @@
 """Every command of Apache's `mqadmin`, of both releases, against a running `gantrymq server`.
 
-Each has to print what it prints with Apache's own broker: the recorded column heads where there is
-a recording, and words that only come with success. What is not served here has to be refused with
-our sentence, not with a time-out.
+Each has to print what it prints with Apache's own broker of its release, the recorded column heads
+where there is a recording, and words that only come with success. What is not served here has to be
+refused with our sentence, not with a time-out.
 """
 
 from __future__ import annotations
@@ -73,6 +73,7 @@ DIFFERENT: Final = {
     "clusterAclConfigVersion -b {b}": REFUSED,
     "updateGlobalWhiteAddr -b {b} -g 10.0.0.1": REFUSED,
     "getAclConfig -b {b}": REFUSED,
+    "getColdDataFlowCtrInfo -b {b}": "the same fields in another order",
 }
 """Commands whose output differs from that with Apache's broker, and why."""
 
@@ -203,6 +204,14 @@ NEWER: Final = (
     Case("resetOffsetByTime -g AdmGroup -t AdmTopic -s now -c DefaultCluster", "broker-a +3 "),
     Case("haStatus -b {b}", "#MasterAddr.*#SlaveNum"),
     Case("getColdDataFlowCtrInfo -b {b}", "globalAcc|coldAcc|Table"),
+    Case("exportPopRecord -b {b}", "Export broker records"),
+    Case("getParentTopicInfo -p AdmTopic", "broker-a.*error"),
+    Case("getLiteTopicInfo -p AdmTopic -l L1", "broker-a.*error"),
+    Case("getLiteClientInfo -p AdmTopic -g AdmGroup -c id", "broker-a.*error"),
+    Case("getLiteGroupInfo -p AdmTopic -g AdmGroup", "broker-a.*error"),
+    Case("triggerLiteDispatch -p AdmTopic -g AdmGroup", "broker-a.*error"),
+)
+NOT_HERE: Final = (
     Case("updateColdDataFlowCtrGroupConfig -b {b} -g AdmGroup -v 1024", COLD),
     Case("removeColdDataFlowCtrGroupConfig -b {b} -g AdmGroup", COLD),
     Case("setCommitLogReadAheadMode -b {b} -m 0", "the machine decides"),
@@ -215,7 +224,6 @@ NEWER: Final = (
     Case("cleanBrokerMetadata -a {b} -b 1 -bn broker-a -c DefaultCluster", CONTROLLER),
     Case("checkRocksdbCqWriteProgress -c DefaultCluster -n {n} -t AdmTopic", "no RocksDB here"),
     Case("switchTimerEngine -b {b} -e F", "nothing to switch to"),
-    Case("exportPopRecord -b {b}", "Export broker records"),
     Case("resetMasterFlushOffset -b {b} -o 0", "nothing has to be reset"),
     Case("addBroker -c {b} -b /none", "no broker container"),
     Case("removeBroker -c {b} -b DefaultCluster:broker-a:0", "no broker container"),
@@ -239,12 +247,15 @@ NEWER: Final = (
     Case("copyUser -f {b} -t {b} -u u1", OFF),
     Case("copyAcl -f {b} -t {b} -s User:u1", OFF),
     Case("getBrokerLiteInfo -b {b}", LITE),
-    Case("getParentTopicInfo -p AdmTopic", "broker-a.*error"),
-    Case("getLiteTopicInfo -p AdmTopic -l L1", "broker-a.*error"),
-    Case("getLiteClientInfo -p AdmTopic -g AdmGroup -c id", "broker-a.*error"),
-    Case("getLiteGroupInfo -p AdmTopic -g AdmGroup", "broker-a.*error"),
-    Case("triggerLiteDispatch -p AdmTopic -g AdmGroup", "broker-a.*error"),
 )
+"""Of 5.5.0: what is about parts that are not here, each refused with a sentence of ours."""
+
+UNTRIED: Final = {
+    "remappingStaticTopic": "it wants a static topic, and making one is refused",
+    "exportMetadataInRocksDB": "it reads files of this machine, and asks nobody",
+    "dumpCompactionLog": "it reads files of this machine, and asks nobody",
+}
+"""Commands of 5.5.0 that are not run, and why."""
 
 
 def heads(text: str) -> list[list[str]]:
@@ -291,7 +302,7 @@ class Run:
         (client,) = re.findall(r"^(\S+@probe-consumer\S*)", listed, re.MULTILINE)
         values |= {"uk": key, "id": offset_id, "client": client}
         wait_for_progress(tool)
-        newest = ACCOUNTS if self._release.startswith("4.") else NEWER
+        newest = ACCOUNTS if self._release.startswith("4.") else (*NEWER, *NOT_HERE)
         for cases, at_once in (
             (READ, SIDE_BY_SIDE), (CHANGE, SIDE_BY_SIDE), (THEN, SIDE_BY_SIDE), (LAST, 1),
             (newest, SIDE_BY_SIDE), (DELETE, 1),
@@ -328,6 +339,9 @@ def shape(said: str) -> set[str]:
     said = re.sub(r"N/A|\d+-\d+-\d+ \d+:\d+:\d+", "<moment>", said)
     said = re.sub(r"\b[0-9A-F]{16,}\b|<uk>", "<id>", said)
     said = re.sub(r"trackType=(NOT_CONSUME_YET|CONSUMED)", "trackType", said)
+    # A 5.x broker stores these with every message; ours, as 4.9, adds them when it is read.
+    said = re.sub(r"(, )?\b(MSG_REGION=\w+|WAIT=true|TRACE_ON=true)", "", said)
+    said = said.replace("{, ", "{")
     said = re.sub(r"-?\d+(\.\d+)?(E-?\d+)?", "9", said)
     said = re.sub(r"9(, 9)+", "9", said)
     return {" ".join(line.split()) for line in said.splitlines() if line.strip()}
@@ -382,21 +396,17 @@ def run_with_apache(release: str, work: Path) -> Run:
     return run
 
 
-def test_every_command_of_the_newer_tool(tmp_path: Path) -> None:
-    had_here("5.5.0")
-    run = run_here("5.5.0", tmp_path)
-    assert not run.wrong, "\n\n".join(run.wrong)
-
-
-def test_every_command_prints_what_it_prints_with_apache(tmp_path: Path) -> None:
-    release = had_here(COMPARED)
+@pytest.mark.parametrize("release", apache.VERSIONS)
+def test_every_command_prints_what_it_prints_with_apache(release: str, tmp_path: Path) -> None:
+    had_here(release)
     with ThreadPoolExecutor(2) as threads:
         waiting = threads.submit(run_with_apache, release, tmp_path / "apache")
         ours = run_here(release, tmp_path)
         theirs = waiting.result()
     assert not ours.wrong, "\n\n".join(ours.wrong)
     assert theirs.said.keys() == ours.said.keys()
-    compared = [command for command in theirs.said if command not in DIFFERENT]
+    refused = {case.command for case in NOT_HERE}
+    compared = [command for command in theirs.said if command not in {*DIFFERENT, *refused}]
     assert len(compared) > 60
     differing = {
         command: {"ours": sorted(here - there), "apache": sorted(there - here)}
@@ -406,10 +416,11 @@ def test_every_command_prints_what_it_prints_with_apache(tmp_path: Path) -> None
     assert differing == {}, json.dumps(differing, indent=1)
 
 
-def test_no_command_is_left_out(tmp_path: Path) -> None:
-    release = had_here(COMPARED)
+@pytest.mark.parametrize("release", apache.VERSIONS)
+def test_no_command_is_left_out(release: str, tmp_path: Path) -> None:
+    had_here(release)
     with mqadmin(release, tmp_path / "tool", "127.0.0.1:1") as tool:
         listed = set(re.findall(r"^   (\w+) +\S", tool.one("+menu"), re.MULTILINE))
-    cases = (*MAKE, *COME, *READ, *CHANGE, *THEN, *LAST, *DELETE, *ACCOUNTS)
+    cases = (*MAKE, *COME, *READ, *CHANGE, *THEN, *LAST, *DELETE, *ACCOUNTS, *NEWER, *NOT_HERE)
     assert len(listed) > 50
-    assert listed <= {case.command.split()[0] for case in cases}
+    assert listed - {case.command.split()[0] for case in cases} <= set(UNTRIED)

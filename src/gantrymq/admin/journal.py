@@ -15,7 +15,9 @@ import fcntl
 import json
 import os
 import secrets
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgspec
 
 from gantrymq.errors import GantryError, InvalidValue
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 Line = dict[str, Any]
+_ENCODER: Final = msgspec.json.Encoder()
 Told = TypeVar("Told")
 
 
@@ -149,8 +152,7 @@ class Journal:
 
     def add(self, lines: Iterable[Line]) -> None:
         """Write lines with one call: a killed process leaves all of them, or a beginning."""
-        text = "".join(f"{json.dumps(line, separators=(',', ':'))}\n" for line in lines)
-        self._file.write(text.encode())
+        self._file.write(b"".join(_ENCODER.encode(line) + b"\n" for line in lines))
         self._file.flush()
 
     def force(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from gantrymq.model.names import retry_topic
 from gantrymq.wire.properties import DLQ_ORIGIN_TOPIC, RETRY_TOPIC
@@ -80,26 +80,14 @@ class Progress:
         return sum(self.outcomes.values())
 
 
-class Place(NamedTuple):
-    """A dead letter: its queue, as `broker:id`, and its offset."""
-
-    queue: str
-    offset: int
-
-    @property
-    def text(self) -> str:
-        """Return it as its mark has it."""
-        return f"{self.queue}:{self.offset}"
-
-
 def queue_name(queue: MessageQueue) -> str:
     """Return a queue as journals and marks have it."""
     return f"{queue.broker_name}:{queue.queue_id}"
 
 
 def place_of(queue: MessageQueue, record: MessageRecord) -> str:
-    """Return where a dead letter is, as its mark has it."""
-    return Place(queue_name(queue), record.queue_offset).text
+    """Return where a dead letter is, as its mark has it: broker, queue and offset."""
+    return f"{queue.broker_name}:{queue.queue_id}:{record.raw.queue_offset}"
 
 
 def times(record: MessageRecord) -> int:
@@ -107,7 +95,9 @@ def times(record: MessageRecord) -> int:
 
     Anybody can set the property: what has more digits than any count is more than any limit.
     """
-    text = record.properties.get(TIMES, "0")
+    text = record.properties.get(TIMES)
+    if text is None:
+        return 0
     if len(text) > TIMES_DIGITS_MAX:
         return int(10**TIMES_DIGITS_MAX)
     return int(text) if text.isdecimal() else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.admin.redrive_marks import already_sent
@@ -23,7 +24,12 @@ if TYPE_CHECKING:
     from gantrymq.model.queue import MessageQueue
     from gantrymq.wire.record import MessageRecord
 
+    _Parts = list[list[MessageRecord]]
+    _Told = tuple[str | None, list[str], str]
+
 SENDS_AT_ONCE: Final = 500
+SOME_UNDER_WAY: Final = 2
+"""Times so many: a broker stores some while the next ones are made."""
 BATCH: Final = 100
 TRIES: Final = 3
 SETTLE_MS: Final = 3_000
@@ -89,26 +95,49 @@ class Sends:
     ) -> list[MessageRecord]:
         """Send messages, some at a time; return those of which nobody knows."""
         doubtful: list[MessageRecord] = []
-        for at in range(0, len(records), SENDS_AT_ONCE):
-            some = records[at : at + SENDS_AT_ONCE]
-            await self._pace(len(some))
-            outcomes: list[tuple[int, str, str | None]] = []
-            parts = self._parts(some)
-            results = await asyncio.gather(*(self._send_part(queue, part) for part in parts))
-            for part, (result, ids, why) in zip(parts, results, strict=True):
-                if result is None:
-                    doubtful += part
-                    continue
-                told = ids or [why] * len(part)
-                outcomes += [
-                    (record.queue_offset, result, text)
-                    for record, text in zip(part, told, strict=True)
-                ]
-            self.note(queue, outcomes)
-            self.watch(self.progress)
+        under_way: deque[tuple[_Parts, asyncio.Future[list[_Told]]]] = deque()
+
+        async def end_first() -> None:
+            parts, going = under_way[0]
+            doubtful.extend(self._note_parts(queue, parts, await going))
+            under_way.popleft()
+
+        try:
+            for at in range(0, len(records), SENDS_AT_ONCE):
+                some = records[at : at + SENDS_AT_ONCE]
+                await self._pace(len(some))
+                parts = self._parts(some)
+                going = asyncio.gather(*(self._send_part(queue, part) for part in parts))
+                under_way.append((parts, going))
+                if len(under_way) == SOME_UNDER_WAY:  # the next ones are made while these go
+                    await end_first()
+            while under_way:
+                await end_first()
+        finally:
+            for _parts, going in under_way:
+                going.cancel()
         return doubtful
 
-    def _parts(self, records: list[MessageRecord]) -> list[list[MessageRecord]]:
+    def _note_parts(
+        self, queue: MessageQueue, parts: _Parts, told: list[_Told]
+    ) -> list[MessageRecord]:
+        """Write down what became of messages; return those of which nobody knows."""
+        doubtful: list[MessageRecord] = []
+        outcomes: list[tuple[int, str, str | None]] = []
+        for part, (result, ids, why) in zip(parts, told, strict=True):
+            if result is None:
+                doubtful += part
+                continue
+            texts = ids or [why] * len(part)
+            outcomes += [
+                (record.queue_offset, result, text)
+                for record, text in zip(part, texts, strict=True)
+            ]
+        self.note(queue, outcomes)
+        self.watch(self.progress)
+        return doubtful
+
+    def _parts(self, records: list[MessageRecord]) -> _Parts:
         """Return what goes together: batches to a topic, single messages to a retry topic."""
         if self.order.to == TO_GROUP:
             return [[record] for record in records]
@@ -121,9 +150,7 @@ class Sends:
             for at in range(0, len(found), BATCH)
         ]
 
-    async def _send_part(
-        self, queue: MessageQueue, part: list[MessageRecord]
-    ) -> tuple[str | None, list[str], str]:
+    async def _send_part(self, queue: MessageQueue, part: list[MessageRecord]) -> _Told:
         """Send messages of one target; return the outcome, or None for nobody knows."""
         pairs = [(record, self._mark(queue, record)) for record in part]
         topic = self.order.target(part[0])

@@ -91,9 +91,14 @@ class Copier:
             PeerGone, PeerLate: it may have been stored.
         """
         key = self._core.identity.keys.next()
+        text = encode_properties(_properties(record, topic, key, more))
+        packed = compression(record.raw.sys_flag)
+        if packed is None and not record.raw.flag:
+            now_ms = self._core.clock.now_ms()
+            return await self._sending.quickly(topic, key, text, record.body, now_ms, TIMEOUT_S)
         outgoing = Outgoing(
-            topic, key, encode_properties(_properties(record, topic, key, more)), record.body,
-            sys_flag=with_compression(0, compression(record.raw.sys_flag)), flag=record.raw.flag,
+            topic, key, text, record.body,
+            sys_flag=with_compression(0, packed), flag=record.raw.flag,
         )  # fmt: skip
         return await self._sending.send(outgoing, None, self._sending.deadline(TIMEOUT_S))
 

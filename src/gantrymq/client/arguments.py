@@ -6,11 +6,13 @@ AttributeError from somewhere inside.
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from gantrymq.errors import InvalidValue, shown
 from gantrymq.model.queue import MessageQueue
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SECONDS_MAX: Final = 86_400
 
@@ -68,6 +70,8 @@ def folder(name: str, value: Path | str | None) -> Path | None:
     Raises:
         InvalidValue: it is something else.
     """
+    from pathlib import Path  # noqa: PLC0415  (only broadcasting consumers give one)
+
     if value is None or isinstance(value, Path):
         return value
     return Path(text(name, value))

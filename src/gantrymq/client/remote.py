@@ -14,7 +14,6 @@ from gantrymq.wire.codes import ResponseCode
 from gantrymq.wire.command import Command
 from gantrymq.wire.fields import Header
 from gantrymq.wire.response_errors import error_for
-from gantrymq.wire.signing import signed
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -152,6 +151,8 @@ class Remote:
         credentials = self._settings.credentials
         if credentials is None:
             return request
+        from gantrymq.wire.signing import signed  # noqa: PLC0415  (loads what few clients need)
+
         return signed(credentials, request)
 
 

@@ -46,6 +46,7 @@ _C, _G, _H = Kind.COUNTER, Kind.GAUGE, Kind.HISTOGRAM
 _IN: Final = ("topic", "message_type", "is_system")
 _GROUP: Final = ("consumer_group", "topic", "is_retry", "is_system")
 _DISK: Final = ("storage_type", "storage_medium")
+_MAKING: Final = ("invocation_status", "is_system")
 _QUEUE: Final = ("consumer_group", "topic", "queue_id")
 _RPC: Final = ("protocol_type", "request_code", "response_code", "is_long_polling", "result")
 
@@ -58,6 +59,12 @@ _APACHE: Final = (
     Family("rocketmq_rpc_latency", _H, _RPC,
            "milliseconds until a request was answered; of sends, those of all codes together",
            "rocketmq_rpc_latency_milliseconds"),
+    Family("rocketmq_topic_create_execution_time", _H, _MAKING,
+           "milliseconds until an operator's request for a topic was answered",
+           "rocketmq_topic_create_execution_time_milliseconds"),
+    Family("rocketmq_consumer_group_create_execution_time", _H, _MAKING,
+           "milliseconds until an operator's request for a group was answered",
+           "rocketmq_consumer_group_create_execution_time_milliseconds"),
     Family("rocketmq_processor_watermark", _G, ("processor",),
            "requests that wait: sends for disk or slave, reads for the disk"),
     Family("rocketmq_broker_permission", _G, (), "4 read, 2 write (brokerPermission)"),

@@ -124,14 +124,14 @@ def encode_properties(properties: Mapping[str, str]) -> bytes:
     Raises InvalidValue for what would not be read back: an empty name or value, a separator inside
     one, text that is not Unicode, more than 32767 bytes.
     """
-    for name, value in properties.items():
-        if not name or not value:
-            raise InvalidValue(f"property {shown(name)!r}: an empty name or value would be lost")
-        for text in (name, value):
-            if NAME_END in text or ENTRY_END in text:
-                problem = f"{shown(text)!r} holds a separator (1 or 2)"
-                raise InvalidValue(f"property {shown(name)!r}: {problem}")
     joined = ENTRY_END.join(f"{name}{NAME_END}{value}" for name, value in properties.items())
+    count = len(properties)
+    if count and not (
+        joined.count(NAME_END) == count == joined.count(ENTRY_END) + 1
+        and "" not in properties
+        and "" not in properties.values()
+    ):
+        _refuse(properties)
     try:
         encoded = joined.encode()
     except UnicodeEncodeError as error:
@@ -141,3 +141,14 @@ def encode_properties(properties: Mapping[str, str]) -> bytes:
             f"properties: {len(encoded)} bytes; at most {PROPERTIES_BYTES_MAX} can be stored"
         )
     return encoded
+
+
+def _refuse(properties: Mapping[str, str]) -> None:
+    """Say what is wrong with properties of which the whole is known to be."""
+    for name, value in properties.items():
+        if not name or not value:
+            raise InvalidValue(f"property {shown(name)!r}: an empty name or value would be lost")
+        for text in (name, value):
+            if NAME_END in text or ENTRY_END in text:
+                problem = f"{shown(text)!r} holds a separator (1 or 2)"
+                raise InvalidValue(f"property {shown(name)!r}: {problem}")

@@ -10,11 +10,13 @@ from gantrymq.metrics.catalogue import FAMILIES, exported_names
 from gantrymq.metrics.endpoint import Endpoint
 from gantrymq.metrics.of_cluster import fill_cluster, fill_name_server
 from gantrymq.metrics.parts import BrokerParts, FailoverParts, NamesrvParts
-from gantrymq.metrics.request_times import RequestTimes
+from gantrymq.metrics.request_times import RequestTimes, _Making
 from gantrymq.namesrv.handlers import NameServer
 from gantrymq.namesrv.settings import NamesrvSettings
+from gantrymq.testing.clock import VirtualClock
 from gantrymq.wire.bodies.heartbeat import HEARTBEAT
 from gantrymq.wire.bodies.replication import HaConnection, HaStatus
+from gantrymq.wire.command import Command
 from support.broker_rig import BrokerRig, pull
 from support.client_peers import consumer, heartbeat, subscription
 from support.samples import json_request
@@ -49,6 +51,8 @@ def busy_rig() -> tuple[BrokerRig, RigScrapes, RequestTimes]:
     told = heartbeat("c1", consumer("g", subscription("T")), producers=["p"])
     rig.ask(json_request(34, {}, HEARTBEAT.encode(told)))
     rig.broker.tables.offsets.commit("g", "T", 0, 0)
+    make(times, 17, {"topic": "Made"})
+    make(times, 200, body=b'{"groupName":"made"}')
     rig.store.cleaner.check()
     rig.settle(1)
     return rig, scrapes, times
@@ -114,3 +118,34 @@ def test_requests_are_timed_by_code_and_answer() -> None:
     assert kinds[("heart_beat", "success")] == 1
     assert sum(kinds.values()) == 2
     assert cast("object", rig.broker.router.watch) is times
+
+
+def make(
+    times: RequestTimes,
+    code: int,
+    fields: dict[str, str] | None = None,
+    body: bytes = b"",
+    answer: int = 0,
+) -> None:
+    """Have a topic or a group made, as far as the times see it."""
+    request = Command.request(code, 1, fields, body)
+    assert times(request, lambda: request.response(answer)) is not None
+
+
+def test_making_topics_and_groups_is_timed() -> None:
+    times = RequestTimes(VirtualClock())
+    make(times, 200, body=b'{"groupName":"mine"}')
+    make(times, 200, body=b'{"groupName":"CID_RMQ_SYS_x"}')
+    make(times, 200, body=b"not JSON", answer=1)
+    make(times, 17, {"topic": "a/b"}, answer=1)
+    make(times, 17, {"topic": "TBW102"})
+    kinds = {kind: sum(counts) for kind, (counts, _total) in times._makings.items()}
+    group = "rocketmq_consumer_group_create_execution_time"
+    topic = "rocketmq_topic_create_execution_time"
+    assert kinds == {
+        _Making(group, "success", is_system=False): 1,
+        _Making(group, "success", is_system=True): 1,
+        _Making(group, "failure", is_system=False): 1,
+        _Making(topic, "failure", is_system=False): 1,
+        _Making(topic, "success", is_system=True): 1,
+    }

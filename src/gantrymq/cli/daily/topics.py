@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gantrymq.admin import topics
-from gantrymq.cli.mqadmin.topics import topic_data, topic_text
 from gantrymq.cli.output import Answer, Table, moment
 from gantrymq.model.names import DLQ_PREFIX, RETRY_PREFIX, check_topic, is_system_topic
 from gantrymq.model.topic import Perm, TopicConfig
@@ -87,6 +86,8 @@ async def show(session: Session, given: Given) -> Answer:
 
 async def create(session: Session, given: Given) -> Answer:
     """Make a topic, or change it, on a broker, in a cluster, or everywhere."""
+    from gantrymq.cli.mqadmin.topics import topic_data, topic_text  # noqa: PLC0415
+
     name = check_topic(given.text("TOPIC"))
     queues = given.number("queues", QUEUES)
     topic = TopicConfig(

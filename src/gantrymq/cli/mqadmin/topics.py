@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -92,6 +91,8 @@ def read_list(path: str, what: str) -> list[object]:
     Raises:
         InvalidValue: the file cannot be read, is too large, or holds something else.
     """
+    from pathlib import Path  # noqa: PLC0415
+
     try:
         file = Path(path)
         if file.stat().st_size > FILE_BYTES_MAX:
