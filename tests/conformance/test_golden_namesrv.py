@@ -43,7 +43,10 @@ EXPECTED: Final = {
     RequestCode.ADD_WRITE_PERM_OF_BROKER: 4,
 }
 """How many questions with answers the conversations hold, beside those of brokers."""
-OURS_ALONE: Final = {"aclEnable", "aclPath", "logFormat", "metricsBindAddress", "metricsPort"}
+OURS_ALONE: Final = {
+    "aclEnable", "aclPath", "logFormat", "metricsBindAddress", "metricsPort", "usersFile",
+    "usersKeyFile",
+}  # fmt: skip
 """Settings that Apache's name server does not have."""
 OF_BROKERS: Final = frozenset({RequestCode.REGISTER_BROKER, RequestCode.UNREGISTER_BROKER})
 HERE_ONLY: Final = {"wipeTopicCount", "addTopicCount"}

@@ -223,9 +223,10 @@ class Node:
             self.group.reported(), self.log.end, self.acknowledged, self.shown, self.forced
         )
 
-    def stop_following(self) -> None:
+    def stop_following(self) -> bool:
         self.following = None
         self.world.cut_connections(self, as_slave=True)
+        return True
 
     async def lead(self, state: GroupState) -> None:
         start = state.history[-1].start

@@ -263,6 +263,11 @@ class Pulling:
                         found.trouble)  # fmt: skip
             _settle(pull, refusal(request, SystemFailure(f"cannot read now: {found.trouble}")))
             return
+        if found.status in _BEYOND and self._is_stored(request):
+            # It comes from a slave, which shows at once what is not shown here yet.
+            found = found._replace(
+                status=GetStatus.OFFSET_OVERFLOW_ONE, next_offset=request.queue_offset
+            )
         if found.status in _BEYOND and request.queue_offset > 0 and not self._is_slave():
             try:
                 after = self.guard.beyond(
@@ -283,6 +288,11 @@ class Pulling:
             found.record_bytes,
         )
         _settle(pull, _reply(request, found, code, self._suggested(found, pull.group)))
+
+    def _is_stored(self, request: PullRequest) -> bool:
+        """Tell whether the log has all before an offset, shown or not."""
+        end = self._store.offsets.next_offset(request.topic, request.queue_id)
+        return not self._is_slave() and 0 < request.queue_offset <= end
 
     def _code(self, found: Found, request: PullRequest) -> ResponseCode:
         code = _CODES.get(found.status)

@@ -33,6 +33,7 @@ from gantrymq.broker.transactions_ops import OpQueue
 from gantrymq.errors import InvalidValue
 from gantrymq.model.message import OffsetId
 from gantrymq.model.names import CHECKED_TOO_OFTEN_TOPIC, HALF_TOPIC
+from gantrymq.store.questions import Questions
 from gantrymq.store.status import PutStatus
 from gantrymq.wire.codes import RequestCode, ResponseCode
 from gantrymq.wire.headers.transaction import EndTransactionRequest, ResumeCheckHalfMessageRequest
@@ -180,6 +181,12 @@ class Transactions:
 
     def _end(self, request: Command, header: EndTransactionRequest) -> Pending:
         """Look at the half message, which may be cold if its producer took long, and decide."""
+        store = self._parts.store
+        if header.commit_log_offset >= store.dispatched_offset:
+            # Slaves have still to report it; its end will lie behind it in the log.
+            stored = Questions(store.log, store.queues, None, lambda: store.log.committed_offset)
+            raw = copied(stored.record_at(header.commit_log_offset))
+            return self._decide(request, header, self._half(header, raw))
         return then(
             self._parts.store,
             lambda store: copied(store.record_at(header.commit_log_offset)),

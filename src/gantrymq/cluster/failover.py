@@ -71,8 +71,8 @@ class Host(Protocol):
         """Return what it knows of itself."""
         ...
 
-    def stop_following(self) -> None:
-        """Take nothing more from any master."""
+    def stop_following(self) -> bool:
+        """Take nothing more from any master; tell whether it could be one with what it has."""
         ...
 
     async def lead(self, state: GroupState) -> None:
@@ -231,7 +231,8 @@ class Failover:
 
     async def _campaign(self, view: View, session: str) -> None:
         """Stop copying first: where the new epoch begins must not move any more."""
-        self._host.stop_following()
+        if not self._host.stop_following():
+            return
         decision: Decision = decide(view, self._host.me(session))
         proposed = decision.proposed
         if proposed is None or not self.holds_lease():

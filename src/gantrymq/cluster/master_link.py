@@ -115,7 +115,9 @@ class MasterLink:
     def _begin(self, offset: int) -> None:
         log = self._log
         end = log.end
-        if offset == 0:
+        if offset == 0 and self.member is not None:
+            self.next_offset = log.begin  # it may become master: it needs all that there is
+        elif offset == 0:
             self.next_offset = max(end - end % log.file_bytes, log.begin)
         elif offset > end:
             raise LinkBroken(

@@ -96,7 +96,8 @@ _APACHE: Final = (
     Family("rocketmq_storage_flush_behind_bytes", _G, _DISK,
            "bytes of the log that are not on the disk"),
     Family("rocketmq_storage_dispatch_behind_bytes", _G, _DISK,
-           "bytes of the log that are in no queue yet"),
+           "bytes of the log that are in no queue yet; with failover also those that slaves of the "
+           "in-sync set lack"),
     Family("rocketmq_storage_message_reserve_time", _G, _DISK,
            "milliseconds since the oldest message of the log was stored",
            "rocketmq_storage_message_reserve_time_milliseconds"),

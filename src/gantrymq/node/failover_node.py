@@ -24,6 +24,7 @@ from gantrymq.cluster.in_sync import InSyncSet, Progress
 from gantrymq.node.access import opened_access
 from gantrymq.node.broker_node import BrokerNode
 from gantrymq.node.machine import boot_id
+from gantrymq.store.errors import StoreNotWritable
 from gantrymq.store.files import OsFiles
 from gantrymq.store.holding import waits_for_disk
 from gantrymq.store.promotion import whole_end
@@ -190,8 +191,14 @@ class FailoverNode:
 
     @property
     def is_leaving(self) -> bool:
-        """Tell whether another member is to be master: this one stops, or an operator said so."""
-        return self._is_stopping or self.inner.broker.settings.now.draining
+        """Tell whether another is to be master: this one stops or fails, or an operator said so."""
+        is_drained = self.inner.broker.settings.now.draining
+        return self._is_stopping or is_drained or self._has_failed
+
+    @property
+    def _has_failed(self) -> bool:
+        """Tell whether its disk takes nothing any more."""
+        return self.inner.broker.store.gate.failure is not None
 
     async def hand_over(self, view: View) -> bool:
         """Take no more sends and see that a live member has everything, if this one is to leave.
@@ -210,8 +217,9 @@ class FailoverNode:
         self.inner.broker.journal.flush()
         writability = self.inner.broker.store.writability
         writability.forbid("hand-over", "this broker hands over to another master")
-        if await self._until(lambda: self._have_everything(successors), HAND_OVER_S_MAX):
-            return True
+        is_level = await self._until(lambda: self._have_everything(successors), HAND_OVER_S_MAX)
+        if is_level or self._has_failed:
+            return True  # what was acknowledged they have in any case
         writability.allow("hand-over")
         self._front.is_on = False
         return False
@@ -274,9 +282,17 @@ class FailoverNode:
             store.flush.flushed_offset,
         )
 
-    def stop_following(self) -> None:
-        """Take nothing more from any master."""
+    def stop_following(self) -> bool:
+        """Take nothing more from any master; tell whether it could be one with what it has.
+
+        Not while its end is still being forced, which would move it, nor with a disk that fails.
+        """
         self.inner.replication.stop_following()
+        store = self.inner.broker.store
+        if self._has_failed or (store.writability.is_slave and store.writability.replica_reason):
+            return False
+        is_forced = store.flush.flushed_offset >= store.log.committed_offset
+        return is_forced or not waits_for_disk(self._as_slave)
 
     async def lead(self, state: GroupState) -> None:
         """Be master in the epoch of a state, from the offset that it says."""
@@ -287,7 +303,11 @@ class FailoverNode:
         self.inner.broker.store.writability.allow("hand-over")
         await self.inner.replication.lead(state.epoch, in_sync)
         if self.inner.broker.is_slave:
-            self.inner.promote(self._as_master, state.history[-1].start)
+            try:
+                self.inner.promote(self._as_master, state.history[-1].start)
+            except StoreNotWritable as error:
+                log.warning("this broker cannot be master now: %s", error)
+                await self.failover.resign()
         else:
             self.inner.replication.server.cut_all("there is a new epoch")
 

@@ -120,6 +120,8 @@ class LogFlush:
         """Note that the log ends at an offset now; what is forced from there on is new."""
         self.flushed_offset = min(self.flushed_offset, offset)
         self._target = min(self._target, offset)
+        if self._running is not None:
+            self._running.end = min(self._running.end, offset)
 
     def want_pages(self, least_pages: int) -> None:
         """See to it that what is committed is forced, if so many pages have begun since.
