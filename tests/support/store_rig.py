@@ -19,7 +19,7 @@ from gantrymq.testing.workers import StepWorker
 from support.samples import json_request, send_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from gantrymq.kernel.values import Record
     from gantrymq.store.recovery import RecoveryReport
@@ -69,6 +69,7 @@ class Rig:
     disk: SimulatedFiles = field(default_factory=SimulatedFiles)
     clock: VirtualClock = field(default_factory=VirtualClock)
     memory_bytes: int = 0
+    soon: Callable[[Callable[[], None]], object] | None = None
 
     def __post_init__(self) -> None:
         """Open it, and topic T with two queues."""
@@ -87,6 +88,7 @@ class Rig:
             clock=self.clock,
             workers=Workers.made(workers.__getitem__),
             memory_bytes=self.memory_bytes,
+            soon=self.soon,
         )
         self.report: RecoveryReport = self.store.open(pid=1)
         self.store.open_topic("T", 2)

@@ -5,14 +5,16 @@ dispatched together at the end of the turn, before anybody's next request: many 
 message each would pay for a dispatch each.
 
 With failover it goes no further than what everybody has who may become master: a consumer that had
-read more would skip what another master writes in its place.
+read more would skip what another master writes in its place. What was held back for long may be
+much when it may be shown: it is dispatched in slices, and others have their turns in between.
 
 A full disk stops writes until dispatch can go on; anything else that fails is the end of writing.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from gantrymq.errors import InvalidValue
 from gantrymq.store.errors import QueueBeingSaved, StoreDamaged
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
     from gantrymq.store.dispatch import Dispatcher
     from gantrymq.store.put import Writability
     from gantrymq.store.queue_backlog import QueueBacklog
+
+SLICE_BYTES: Final = 32 << 20
+"""Of more than this, a part is dispatched in each turn: some fifty milliseconds of work."""
 
 
 class LiveDispatch:
@@ -47,7 +52,7 @@ class LiveDispatch:
         self._backlog = backlog
         self._failed = failed
         self._soon = soon
-        self._is_due = False
+        self._is_due = self._is_slicing = False
         self._shown_until = shown_until
         self.is_closed = False
 
@@ -72,7 +77,7 @@ class LiveDispatch:
         if self._dispatcher.offset >= end:
             return
         try:
-            self._dispatcher.run(end)
+            self._dispatch(end)
         except QueueBeingSaved:
             pass  # it goes on when the queue has been saved
         except (OSError, StoreDamaged, InvalidValue) as error:
@@ -86,6 +91,24 @@ class LiveDispatch:
             self._writability.allow("dispatch")
         if self._dispatcher.offset >= self._backlog.look_at:
             self._backlog.look(self._dispatcher.offset)
+
+    def _dispatch(self, end: int) -> None:
+        begin = self._dispatcher.offset
+        stop = begin + SLICE_BYTES
+        if end <= stop or self._soon is None or self.is_closed:
+            self._dispatcher.run(end)
+            return
+        self._dispatcher.run(stop)
+        if self._dispatcher.offset == begin:
+            self._dispatcher.run(end)  # a record that is larger than a slice
+        elif not self._is_slicing:
+            self._is_slicing = True
+            self._soon(partial(self._go_on, end))
+
+    def _go_on(self, end: int) -> None:
+        self._is_slicing = False
+        if not self.is_closed:
+            self.run(end)
 
     def saved(self) -> None:
         """Note that queues were saved: there may be room in memory again."""

@@ -166,6 +166,17 @@ def test_what_was_written_after_a_failed_force_is_not_built_on_a_hole() -> None:
     assert second.again(second.disk.crash(0.0)).bodies() == [b"one", b"two", b"three"]
 
 
+def test_a_force_vouches_for_nothing_behind_where_the_log_was_cut_meanwhile() -> None:
+    rig = sync_rig()
+    first = rig.put(b"one")
+    rig.log_flush.drain()
+    rig.put(b"two")
+    rig.log_flush.run_one()  # its report is still on its way
+    rig.store.flush.cut(first.end)
+    rig.log_flush.report_one()
+    assert rig.store.flush.flushed_offset == first.end
+
+
 def test_least_pages_count_within_a_file() -> None:
     rig = Rig({"mappedFileSizeCommitLog": "65536"})
     rig.put(bytes(1000))

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections import deque
+from typing import TYPE_CHECKING
+
 import pytest
 
+from gantrymq.store import live_dispatch
 from support.store_rig import Rig, sync_rig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Behind:
@@ -63,3 +70,22 @@ def test_what_was_not_shown_is_there_after_a_clean_stop() -> None:
     again = rig.again(rig.disk)
     assert again.report.clean
     assert again.bodies() == [b"one"]
+
+
+def test_much_that_was_held_back_is_shown_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns: deque[Callable[[], None]] = deque()
+    rig = Rig(soon=turns.append)
+    monkeypatch.setattr(live_dispatch, "SLICE_BYTES", 1000)
+    slaves = Behind(rig)
+    sent = [b"%d" % number for number in range(30)] + [bytes(3000), b"last"]
+    for body in sent:
+        rig.put(body)
+    slaves.have(None)
+    shown = [len(rig.bodies())]
+    while turns:
+        turns.popleft()()
+        shown.append(len(rig.bodies()))
+    assert rig.bodies() == sent
+    parts = sorted(set(shown))
+    assert 0 < parts[0] < 15, "others have their turn before all is done"
+    assert len(parts) > 3
