@@ -22,6 +22,7 @@ from support.master_death import (
     send,
     until_sends_are_safe,
 )
+from support.routes import wait_for_route
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,6 +76,7 @@ def test_one_of_two_masters_dies_and_no_send_fails(tmp_path: Path) -> None:
         reader.may_read.set()
         async with Producer(names, group="p", timeout_s=10, retries=5) as producer:
             await asyncio.to_thread(make_topic, brokers)
+            await asyncio.to_thread(wait_for_route, names, "Kept", ("a", "b"))
             for number in range(2000):
                 if number == 700:
                     brokers[0].kill()
