@@ -14,7 +14,7 @@ from bench.compare.brokers import (
     Process,
     _process,
     send_header,
-)  # fmt: skip
+)
 
 from gantrymq.errors import GantryError
 from support import apache

@@ -34,6 +34,8 @@ PORTS: Final = range(15_000, 32_000)
 PORT_TRIES_MAX: Final = 1000
 MESSAGES: Final = 8
 TOPIC: Final = "Demo"
+PAUSE_S: Final = 0.05
+"""Between two looks at whether everything can be read."""
 SMALL: Final = {
     "mappedFileSizeCommitLog": str(16 << 20),
     "maxHashSlotNum": "10000",
@@ -194,7 +196,7 @@ async def _send_and_read(name_server: str) -> int:
             async with PullConsumer(name_server, group="demo-readers") as consumer:
                 pulls = [await consumer.pull(queue, 0) for queue in await consumer.queues(TOPIC)]
             found = sum(len(pulled.messages) for pulled in pulls)
-        await asyncio.sleep(0.05 if found < MESSAGES else 0)
+        await asyncio.sleep(PAUSE_S)
     _say(f"  read {found} of {MESSAGES}")
     return SUCCESS if found >= MESSAGES else FAILED
 

@@ -53,7 +53,7 @@ class InSyncSet:
         self._member = member
         self.state = state
         self._proposed: frozenset[int] | None = None
-        self._near: frozenset[int] = frozenset()
+        self._near: set[int] = set()
         """Members that are about to come in."""
         self._last_end: int | None = None
         self._level_at: dict[int, float] = dict.fromkeys(state.in_sync, now)
@@ -82,16 +82,14 @@ class InSyncSet:
     def look(self, progress: Progress, now: float) -> frozenset[int] | None:
         """Return the set to propose to etcd, or None; `settled` must be called with the outcome."""
         level, self._last_end = self._last_end, progress.end
-        reported = progress.reported
+        reported, near = progress.reported, set[int]()
         for member, offset in reported.items():
             self._seen_at[member] = now
-            if level is not None and offset >= max(level, progress.acknowledged, progress.shown):
-                self._level_at[member] = now
-        self._near = frozenset(
-            member
-            for member, offset in reported.items()
-            if level is not None and offset >= max(level, progress.acknowledged)
-        )
+            if level is not None and offset >= max(level, progress.acknowledged):
+                near.add(member)
+                if offset >= progress.shown:
+                    self._level_at[member] = now
+        self._near = near
         if self._proposed is not None:
             return None
         current = frozenset(self.state.in_sync)

@@ -71,11 +71,13 @@ class LiveDispatch:
 
     def run(self, end: int) -> None:
         """Dispatch the log up to `end`, as far as it may be shown."""
-        limit = None if self.is_closed else self._shown_until()
-        if limit is not None:
-            end = min(end, limit)
         if self._dispatcher.offset >= end:
-            return
+            return  # as most often at the end of a turn
+        limit = None if self.is_closed else self._shown_until()
+        if limit is not None and limit < end:
+            end = limit
+            if self._dispatcher.offset >= end:
+                return
         try:
             self._dispatch(end)
         except QueueBeingSaved:

@@ -9,15 +9,24 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gantrymq.transport.loop import uvloop_factory
+from support.etcd import etcd
 from support.nodes import made
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Iterator
+    from pathlib import Path
 
     from support.transport import Result, Run
 
 TEST_S_MAX = 90
 STOP_S_MAX = 20
+
+
+@pytest.fixture
+def etcd_at(tmp_path: Path) -> Iterator[str]:
+    """Return the address of an etcd of the test's own."""
+    with etcd(tmp_path / "etcd") as running:
+        yield running.address
 
 
 @pytest.fixture(params=["asyncio", "uvloop"])

@@ -14,24 +14,16 @@ from gantrymq.metrics.sheet import Sheet
 from gantrymq.model.group import SubscriptionGroup
 from gantrymq.model.topic import TopicConfig
 from gantrymq.node.observed import broker_parts
-from support.etcd import etcd
 from support.failover_nodes import Group, drop, run
 from support.transport import until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 
 pytestmark = pytest.mark.tool("etcd")
 
 SUCCESS, SLAVE_NOT_AVAILABLE, NOT_AVAILABLE = 0, 11, 14
-
-
-@pytest.fixture
-def etcd_at(tmp_path: Path) -> Iterator[str]:
-    with etcd(tmp_path / "etcd") as running:
-        yield running.address
 
 
 def test_a_slave_takes_over_and_the_old_master_follows(tmp_path: Path, etcd_at: str) -> None:

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gantrymq.model.message import OffsetId
-from support.etcd import etcd
 from support.failover_nodes import Group, drop, run
 from support.samples import json_request, send_fields
 from support.transport import RawClient, until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from gantrymq.node.failover_node import FailoverNode
@@ -23,12 +22,6 @@ pytestmark = pytest.mark.tool("etcd")
 
 SUCCESS, PULL_OFFSET_MOVED = 0, 21
 HALF, COMMIT = 4, 8
-
-
-@pytest.fixture
-def etcd_at(tmp_path: Path) -> Iterator[str]:
-    with etcd(tmp_path / "etcd") as running:
-        yield running.address
 
 
 async def ask(
