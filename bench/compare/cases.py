@@ -72,6 +72,11 @@ class Settings:
             properties["maxIndexNum"] = "400000"
         return properties | dict(extra or {})
 
+    def fill_memory(self) -> None:
+        """Leave little memory free, as it is where a broker has run for long."""
+        if self.scale == 1:
+            fill_page_cache(self.directory)
+
     @contextmanager
     def folder(self, name: str) -> Iterator[Path]:
         """Give a new directory that is gone afterwards, on a machine that has settled.
@@ -82,8 +87,7 @@ class Settings:
         shutil.rmtree(path, ignore_errors=True)
         path.mkdir(parents=True)
         os.sync()
-        if self.scale == 1:
-            fill_page_cache(self.directory)
+        self.fill_memory()
         try:
             yield path
         finally:
@@ -236,7 +240,11 @@ def _write_topics(path: Path, count: int) -> None:
 def _repeat(
     settings: Settings, found: Figures, run: Callable[[], Load], refused: str = "refused"
 ) -> list[Load]:
-    """Run a load several times; what is refused is counted, and does not count as done."""
+    """Run a load several times; what is refused is counted, and does not count as done.
+
+    A host that takes free memory back does so while a load runs, too, so it is filled again.
+    """
+    settings.fill_memory()
     runs = [run() for _ in range(settings.repetitions)]
     found[refused] = found.get(refused, 0.0) + sum(one.errors for one in runs)
     if not all(one.messages for one in runs):
