@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
-import random
 import socket
 from ipaddress import ip_address
 from pathlib import Path
@@ -14,9 +12,6 @@ from typing import Final
 from gantrymq.errors import InvalidValue
 
 IP_V6: Final = 6
-FREE_PORT_TRIES_MAX: Final = 100
-FREE_PORTS: Final = range(15_000, 32_000)
-"""Below those that systems give to outgoing connections: one of them could come in between."""
 
 
 def own_address() -> str:
@@ -79,30 +74,6 @@ async def resolved(host: str) -> str:
     # Records are shorter with IPv4, and older clients read no other.
     found.sort(key=lambda one: one[0] != socket.AF_INET)
     return str(ip_address(str(found[0][4][0]).partition("%")[0]))
-
-
-def free_port(bind_address: str, other_step: int = 0) -> int:
-    """Return a port that nobody listens at now, nor at the one so many further on.
-
-    Raises:
-        OSError: there are none, or the address is not of this machine.
-    """
-    family = socket.AF_INET6 if ":" in bind_address else socket.AF_INET
-    for _ in range(FREE_PORT_TRIES_MAX):
-        port = random.choice(FREE_PORTS)  # noqa: S311  (no secret)
-        with (
-            socket.socket(family, socket.SOCK_STREAM) as probe,
-            socket.socket(family, socket.SOCK_STREAM) as other,
-        ):
-            try:
-                probe.bind((bind_address, port))
-                other.bind((bind_address, port + other_step if other_step else 0))
-            except OSError as error:
-                if error.errno != errno.EADDRINUSE:
-                    raise
-                continue
-            return port
-    raise OSError(errno.EADDRINUSE, f"no two free ports {other_step} apart; name one (listenPort)")
 
 
 def boot_id() -> str:
