@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def eight(monkeypatch: pytest.MonkeyPatch) -> Iterator[range]:
     """Eight ports in a row that are free, and the only ones that are looked at."""
-    first = FreePorts().find(range(-2, 9))
+    first = FreePorts().find([-2, -1, *range(1, 9)])
     ports = range(first, first + 8)
     monkeypatch.setattr(free_ports, "PORTS", ports)
     yield ports
