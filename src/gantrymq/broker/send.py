@@ -182,12 +182,14 @@ class Sending:
                 f"broker unable to service, until {settings.accepts_sends_from_ms} "
                 "(startAcceptSendRequestTimeStamp)"
             )
+        # Others go on until their clients have learnt from a name server that they may not.
+        if not settings.permission & Perm.WRITE and self._topics.is_order(request.topic):
+            raise NoPermission(
+                f"the broker[{settings.shown}] sending message is forbidden: topic"
+                f"[{request.topic}] is ordered (brokerPermission)"
+            )
         self._check_name(request.topic)
         topic = self._topics.find(request.topic) or self._create(request)
-        if not settings.permission & Perm.WRITE:
-            raise NoPermission(
-                f"the broker[{settings.shown}] sending message is forbidden (brokerPermission)"
-            )
         if not topic.writable:
             raise NoPermission(f"the topic[{topic.name}] sending message is forbidden")
         queue_id = request.queue_id
@@ -233,7 +235,7 @@ class Sending:
     def _retried(self, request: SendRequest, topic: TopicConfig, queue_id: int) -> _Target:
         """Return where a message that its consumer could not handle goes: back, or to the dead."""
         name = group_of(topic.name) or ""
-        group = self._groups.find(name)
+        group = self._groups.find_or_create(name)
         if group is None:
             raise SubscriptionGroupNotExist(f"subscription group not exist, {name}")
         limit = group.retry_times_max

@@ -20,6 +20,7 @@ from gantrymq.cli.arguments import PROGRAM
 from gantrymq.node.access import broker_places
 from gantrymq.node.broker_node import completed
 from gantrymq.node.config import settings_text
+from gantrymq.node.lifecycle import stop_signals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -106,7 +107,7 @@ async def _life(files: list[Path], say: Callable[[str], None], log_level: str) -
             if child.poll() is None:
                 child.terminate()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in stop_signals():
         loop.add_signal_handler(number, stop)
     say(f"{len(children)} shards, processes {', '.join(str(child.pid) for child in children)}")
     while all(child.poll() is None for child in children):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
+import resource
 import socket
 from ipaddress import ip_address
 from pathlib import Path
@@ -11,7 +13,11 @@ from typing import Final
 
 from gantrymq.errors import InvalidValue
 
+log = logging.getLogger(__name__)
+
 IP_V6: Final = 6
+FILES_MAX: Final = 1 << 20
+"""Open files that are taken; what a system without a limit says is no number."""
 
 
 def own_address() -> str:
@@ -74,6 +80,24 @@ async def resolved(host: str) -> str:
     # Records are shorter with IPv4, and older clients read no other.
     found.sort(key=lambda one: one[0] != socket.AF_INET)
     return str(ip_address(str(found[0][4][0]).partition("%")[0]))
+
+
+def take_all_files() -> int:
+    """Let this process open as many files as it may; return how many that are.
+
+    A shell gives a thousand, for programs that use `select`. Every client is one, and so is every
+    file of the store; Java's machine does the same for Apache's servers.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES_MAX if hard == resource.RLIM_INFINITY else min(hard, FILES_MAX)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return soft
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    except (OSError, ValueError) as error:  # some systems have a bound beside the one they tell
+        log.info("the limit of open files stays %d: %s", soft, error)
+        return soft
+    return wanted
 
 
 def boot_id() -> str:

@@ -52,7 +52,7 @@ REFUSED: dict[str, tuple[dict[str, Any], bytes, int, str]] = {
     "properties too long": ({"i": f"k\x01{'v' * 32768}"}, b"x", MESSAGE_ILLEGAL, "32767"),
     "properties too long with ours": (
         {"i": f"k\x01{'v' * 32760}"}, b"x", MESSAGE_ILLEGAL, "32767"),
-    "retry of an unknown group": ({"b": "%RETRY%Nobody"}, b"x", GROUP_NOT_EXIST, "Nobody"),
+    "retry of no group": ({"b": "%RETRY%"}, b"x", GROUP_NOT_EXIST, "group not exist"),
     "batch to a retry topic": (
         {"b": "%RETRY%G", "m": "true"}, inner_message(b"x"), MESSAGE_ILLEGAL, "batch"),
     "delayed batch": (
@@ -86,11 +86,17 @@ def test_refusals_say_why_and_store_nothing(name: str, make: Any) -> None:  # no
     assert rig.take(make(310, all_fields, body, flag=2)) == [None], "oneway is silent"
 
 
-def test_a_broker_that_may_not_be_written_refuses() -> None:
+@pytest.mark.parametrize("code", [310, 320])
+def test_a_broker_that_may_not_be_written_refuses_ordered_topics_alone(code: int) -> None:
+    """As Apache's: clients learn from name servers, and until then nothing of theirs fails."""
     rig = rig_with(permission=4)
-    answer = rig.send()
-    assert answer.code == NO_PERMISSION
+    rig.broker.tables.topics.put(TopicConfig("Ordered", 2, 2, order=True))
+    refused = rig.send(b="Ordered", code=code)
+    assert refused.code == NO_PERMISSION
+    assert "brokerPermission" in str(refused.remark)
     assert rig.store.log.wrote_offset == 0
+    assert rig.send(b="T").code == SUCCESS
+    assert rig.send(b="T", e="-1").code == SUCCESS, "in the lane and out of it"
 
 
 def test_sends_before_the_first_moment_are_refused_in_the_lane_too() -> None:
@@ -199,6 +205,18 @@ def test_the_clients_own_limit_counts_from_its_version_on() -> None:
     rig = rig_with()
     assert rig.send(b="%RETRY%G", j="2", l="2", i="").code == SUCCESS
     assert len(rig.bodies("%DLQ%G")) == 1
+
+
+def test_a_retry_makes_its_group_if_groups_may_be_made() -> None:
+    """A consumer that could not send a message back sends it to another broker, as a producer."""
+    rig = rig_with()
+    assert rig.send(b"again", b="%RETRY%New", j="1", i="", l=None).code == SUCCESS
+    assert rig.bodies("%RETRY%New") == [b"again"]
+    assert rig.broker.tables.groups.find("New") is not None
+    strict = rig_with(creates_groups=False)
+    refused = strict.send(b"again", b="%RETRY%New", j="1", i="", l=None)
+    assert (refused.code, "New" in str(refused.remark)) == (GROUP_NOT_EXIST, True)
+    assert strict.store.log.wrote_offset == 0
 
 
 # -- what is stored -------------------------------------------------------------------------------
