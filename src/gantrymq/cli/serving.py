@@ -198,7 +198,7 @@ def _broker(chosen: argparse.Namespace, properties: dict[str, str]) -> int:
     def started() -> None:
         _say(
             f"broker {node.settings.name} is ready: {node.address}, name servers "
-            f"{', '.join(node.name_servers)}{_where(observed)}"
+            f"{', '.join(node.name_servers) or 'none (give them with -n)'}{_where(observed)}"
         )
 
     return run_node(observed or node, started)

@@ -13,9 +13,15 @@ from gantrymq.broker.settings import BrokerSettings, broker_properties, broker_r
 from gantrymq.errors import ContentError, InvalidValue
 from gantrymq.model.secrets import masked
 from gantrymq.namesrv import settings as namesrv
-from gantrymq.node.switches import refused_switches
-from gantrymq.store.settings import BrokerRole, InvalidSettings, StoreSettings, read_settings
-from gantrymq.store.settings_names import FOREIGN
+from gantrymq.node.switches import refused_in_name_servers, refused_switches
+from gantrymq.store.settings import (
+    BrokerRole,
+    InvalidSettings,
+    StoreSettings,
+    read_settings,
+    unknown_names,
+)
+from gantrymq.store.settings_names import FOREIGN, OF_THE_CONTROLLER
 from gantrymq.transport.addresses import split_address
 from gantrymq.transport.tls import ClientTls, ServerTls, TlsMode
 from gantrymq.wire.bodies.settings import SETTINGS
@@ -214,10 +220,20 @@ def read_client_tls(properties: Mapping[str, str]) -> ClientTls | None:
 def read_namesrv_settings(properties: Mapping[str, str]) -> NamesrvSettings:
     """Return the settings of a name server.
 
+    Names of Apache's that mean nothing here are passed over, as in a broker's file.
+
     Raises:
-        InvalidValue: values that are not allowed.
+        InvalidValue: unknown names, values that are not allowed, what there is not here.
     """
-    return namesrv.read_settings(properties)
+    problems = list(refused_in_name_servers(properties))
+    problems += unknown_names(properties, namesrv.SETTING_NAMES | FOREIGN | OF_THE_CONTROLLER)
+    try:
+        settings = namesrv.read_settings(properties)
+    except InvalidValue as error:
+        problems.append(str(error))
+    if problems:
+        raise InvalidSettings(problems)
+    return settings
 
 
 def namesrv_properties(settings: NamesrvSettings) -> dict[str, str]:

@@ -38,19 +38,30 @@ SEND = SendMessageV2Request(
     sys_flag=0, born_timestamp=0, flag=0, properties="",
 )  # fmt: skip
 
+
+def apaches(broker: str, number: int, role: str) -> str:
+    """Return one of the files that come with Apache RocketMQ, as it stands there."""
+    return (
+        f"# Licensed to somebody\nbrokerClusterName=DefaultCluster\nbrokerName=broker-{broker}\n"
+        f"brokerId={number}\ndeleteWhen=04\nfileReservedTime=48\nbrokerRole={role}\n"
+        "flushDiskType=ASYNC_FLUSH\n"
+    )
+
+
 APACHES = {
-    "broker.conf": "brokerClusterName = DefaultCluster\nbrokerName = broker-a\nbrokerId = 0\n"
-    "deleteWhen = 04\nfileReservedTime = 48\nbrokerRole = ASYNC_MASTER\n"
-    "flushDiskType = ASYNC_FLUSH\n",
-    "2m-2s-async/broker-b.properties": "brokerClusterName=DefaultCluster\nbrokerName=broker-b\n"
-    "brokerId=0\ndeleteWhen=04\nfileReservedTime=48\nbrokerRole=ASYNC_MASTER\n"
-    "flushDiskType=ASYNC_FLUSH\n",
-    "2m-2s-async/broker-b-s.properties": "brokerClusterName=DefaultCluster\nbrokerName=broker-b\n"
-    "brokerId=1\ndeleteWhen=04\nfileReservedTime=48\nbrokerRole=SLAVE\n"
-    "flushDiskType=ASYNC_FLUSH\n",
-    "2m-2s-sync/broker-a.properties": "# a comment\nbrokerClusterName=DefaultCluster\n"
-    "brokerName=broker-a\nbrokerId=0\ndeleteWhen=04\nfileReservedTime=48\n"
-    "brokerRole=SYNC_MASTER\nflushDiskType=ASYNC_FLUSH\n",
+    "broker.conf": apaches("a", 0, "ASYNC_MASTER").replace("=", " = "),
+    **{
+        f"2m-2s-{kind}/broker-{broker}{suffix}.properties": apaches(
+            broker, number, "SLAVE" if number else f"{kind.upper()}_MASTER"
+        )
+        for kind in ("async", "sync")
+        for broker in "ab"
+        for number, suffix in enumerate(("", "-s"))
+    },
+    **{
+        f"2m-noslave/broker-{broker}.properties": apaches(broker, 0, "ASYNC_MASTER")
+        for broker in ("a", "b", "trace")
+    },
 }
 
 
@@ -220,6 +231,11 @@ def test_a_raft_log_is_refused_with_a_sentence(
         ("duplicationEnable=true", "second copy"),
         ("storeType=defaultRocksDB", "RocksDB"),
         ("messageStorePlugIn=org.apache.rocketmq.tieredstore.TieredMessageStore", "plug-ins"),
+        ("inSyncReplicas=3", "waits for one slave"),
+        ("filterServerNums=1", "SQL92"),
+        ("rejectPullConsumerEnable=true", "not kept out"),
+        ("fetchNamesrvAddrByAddressServer=true", "namesrvAddr"),
+        ("fetchNameSrvAddrByDnsLookup=true", "namesrvAddr"),
         ("namesrvAddr=127.0.0.1:abc", "host:port"),
         ("namesrvAddr=127.0.0.1:9876;10.0.0.1", "host:port"),
     ],
@@ -245,6 +261,9 @@ def test_switches_that_are_off_are_no_reason_to_refuse() -> None:
             "duplicationEnable": " False ",
             "storeType": "default",
             "messageStorePlugIn": "",
+            "inSyncReplicas": "2",
+            "filterServerNums": "0",
+            "fetchNamesrvAddrByAddressServer": "true",
             "namesrvAddr": "a:9876; b.example:9876;",
         },
         Path("/srv"),
@@ -255,6 +274,23 @@ def test_switches_that_are_off_are_no_reason_to_refuse() -> None:
 def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["broker", "-c", str(tmp_path / "none.conf")]) == 1
     assert "none.conf cannot be read" in capsys.readouterr().err
+
+
+def test_all_that_is_wrong_with_a_name_server_is_said_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A misspelt name would be a name server at another port than its operator thinks."""
+    path = tmp_path / "namesrv.conf"
+    path.write_text(
+        "listenProt=9877\norderMessageEnable=maybe\nenableControllerInNamesrv=true\n"
+        "controllerDLegerSelfId=n0\nserverWorkerThreads=8\ntls.server.mode=disabled\n"
+    )
+    assert cli.main(["namesrv", "-p", "-c", str(path)]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "listenProt is not a setting that is known here; did you mean listenPort?" in line
+    assert "orderMessageEnable must be true or false" in line
+    assert "there is no controller here" in line
+    assert line.count(";") < 6, "what Apache's have and means nothing here is no problem"
 
 
 def test_the_settings_of_a_name_server_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
