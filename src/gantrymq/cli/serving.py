@@ -67,8 +67,7 @@ def _server(chosen: argparse.Namespace, properties: dict[str, str]) -> int:
     observed = _observed_server(node, found, may_move=not is_chosen)
 
     def started() -> None:
-        host = chosen.bind or "127.0.0.1"
-        address = f"{host}:{node.namesrv.port}"
+        address = node.namesrv.address
         _say(
             f"{PROGRAM} is ready: name server {address}, broker {node.broker.address}, "
             f"data in {chosen.data}\n"
@@ -133,7 +132,7 @@ def _with_dashboard(
     def begin() -> None:
         started()
         settings = DashboardSettings(
-            namesrv=f"{chosen.bind or '127.0.0.1'}:{node.namesrv.port}",
+            namesrv=node.namesrv.address,
             data=chosen.data / "dashboard",
             bind=chosen.dashboard_bind,
             port=chosen.dashboard_port,

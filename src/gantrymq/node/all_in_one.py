@@ -78,7 +78,7 @@ class AllInOne:
             self._broker_settings,
             name_servers=";".join(
                 one
-                for one in (self._broker_settings.name_servers, f"127.0.0.1:{self.namesrv.port}")
+                for one in (self._broker_settings.name_servers, self.namesrv.address)
                 if one
             ),
         )

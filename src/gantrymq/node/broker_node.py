@@ -56,7 +56,8 @@ TICK_S_MAX: Final = 1.0
 
 def completed(settings: BrokerSettings) -> BrokerSettings:
     """Return the settings with what the machine knows in place of what is not said."""
-    address = settings.address or bound_address(settings.bind_address) or own_address()
+    bind = settings.bind_address
+    address = settings.address or bound_address(bind) or own_address(bind)
     return replace(
         settings,
         name=settings.name or host_name(),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gantrymq.broker.settings import BrokerSettings, broker_properties, broker_rows
@@ -28,7 +29,6 @@ from gantrymq.wire.bodies.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
     from gantrymq.namesrv.settings import NamesrvSettings
 
@@ -37,6 +37,13 @@ log = logging.getLogger(__name__)
 
 APACHE_METRICS_PORT: Final = 5557
 """Apache's default for Prometheus, and the one of `gantrymq server`."""
+COPIED_NAMES: Final = {
+    "storePathConsumeQueue": "consumequeue",
+    "storePathIndex": "index",
+    "storeCheckpoint": "checkpoint",
+    "abortFile": "abort",
+}
+"""Names that stand in many files, and where below the root that is which they speak of."""
 
 
 class BrokerConfig(NamedTuple):
@@ -180,7 +187,16 @@ def read_broker_config(properties: Mapping[str, str], home: Path) -> BrokerConfi
             )
     if problems or store is None:
         raise InvalidSettings(problems)
+    _tell_of_paths(properties, store.paths.root)
     return BrokerConfig(broker, store, read_tls(properties), read_client_tls(properties))
+
+
+def _tell_of_paths(properties: Mapping[str, str], root: Path) -> None:
+    """Say where something lies that a file seems to put elsewhere, which Apache's never does."""
+    for name, place in COPIED_NAMES.items():
+        text = properties.get(name, "").strip()
+        if text and Path(text).expanduser() != root / place:
+            log.warning("%s=%s has no effect, as with Apache: it is %s", name, text, root / place)
 
 
 def read_tls(properties: Mapping[str, str]) -> ServerTls:

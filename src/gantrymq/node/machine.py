@@ -20,17 +20,26 @@ FILES_MAX: Final = 1 << 20
 """Open files that are taken; what a system without a limit says is no number."""
 
 
-def own_address() -> str:
+def own_address(bind_address: str = "") -> str:
     """Return the address that others on the network most likely reach this machine by.
 
-    No packet is sent: connecting a datagram socket only asks the routing table.
+    It is one that a listener at all addresses of a family has. No packet is sent: connecting a
+    datagram socket only asks the routing table.
     """
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))
-            return str(probe.getsockname()[0])
-        except OSError:
-            return "127.0.0.1"
+    is_v6 = ":" in bind_address
+    family = socket.AF_INET6 if is_v6 else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect(("2001:db8::1" if is_v6 else "192.0.2.1", 9))
+            found = str(probe.getsockname()[0])
+    except OSError:
+        return loopback(bind_address)
+    return f"[{found}]" if is_v6 else found
+
+
+def loopback(bind_address: str) -> str:
+    """Return by which host this machine reaches a listener of its own."""
+    return bound_address(bind_address) or ("[::1]" if ":" in bind_address else "127.0.0.1")
 
 
 def bound_address(bind_address: str) -> str:

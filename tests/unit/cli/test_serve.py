@@ -197,6 +197,39 @@ def test_apaches_own_files_are_taken(
     assert "brokerName" in changed
 
 
+COPIED = """\
+brokerClusterName=rocketmq-cluster
+brokerName=broker-a
+brokerId=0
+defaultTopicQueueNums=4
+mapedFileSizeCommitLog=1073741824
+mapedFileSizeConsumeQueue=300000
+storePathRootDir=/usr/local/rocketmq/store
+storePathCommitLog=/usr/local/rocketmq/store/commitlog
+storePathConsumeQueue=/usr/local/rocketmq/store/consumequeue
+storePathIndex=/elsewhere/index
+storeCheckpoint=/usr/local/rocketmq/store/checkpoint
+abortFile=/usr/local/rocketmq/store/abort
+brokerRole=ASYNC_MASTER
+flushDiskType=ASYNC_FLUSH
+checkTransactionMessageEnable=false
+sendMessageThreadPoolNums=128
+"""
+
+
+def test_a_file_as_it_goes_from_hand_to_hand_is_taken(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """It has names that no release of Apache's has ever read."""
+    path = tmp_path / "broker.conf"
+    path.write_text(COPIED)
+    assert cli.main(["broker", "-p", "-c", str(path)]) == 0
+    assert "mappedFileSizeConsumeQueue=300000\n" in capsys.readouterr().out
+    (line,) = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+    assert "storePathIndex=/elsewhere/index has no effect" in line
+    assert "/usr/local/rocketmq/store/index" in line
+
+
 def test_all_that_is_wrong_is_said_at_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -331,6 +364,38 @@ def test_shards_share_nothing(tmp_path: Path) -> None:
     for name in ("listenPort", "storePathRootDir"):
         assert len({one[name] for one in shards}) == 3
     assert {one["brokerClusterName"] for one in shards} == {"DefaultCluster"}
+
+
+def test_a_log_on_another_disk_stays_there_and_is_shared_by_no_shards(tmp_path: Path) -> None:
+    properties = {
+        "storePathRootDir": f"{tmp_path}/store",
+        "storePathCommitLog": "/fast/one,/fast/two",
+        "readOnlyCommitLogStorePaths": "/old",
+        "storePathIndex": f"{tmp_path}/store/index",
+    }
+    second = shard_properties(read_broker_config(properties, tmp_path), properties, 1)
+    assert second["storePathRootDir"] == f"{tmp_path}/store/shard-1"
+    assert second["storePathCommitLog"] == "/fast/one/shard-1,/fast/two/shard-1"
+    assert second["readOnlyCommitLogStorePaths"] == "/old/shard-1"
+    assert "storePathIndex" not in second
+    properties = {
+        "storePathRootDir": f"{tmp_path}/store",
+        "storePathCommitLog": f"{tmp_path}/store/commitlog",
+    }
+    second = shard_properties(read_broker_config(properties, tmp_path), properties, 1)
+    assert "storePathCommitLog" not in second, "it is below the shard's own root"
+
+
+def test_shards_have_no_master_in_common(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text(
+        f"brokerRole=SLAVE\nbrokerId=1\nhaMasterAddress=10.0.0.1:10912\n"
+        f"storePathRootDir={tmp_path}/store\n"
+    )
+    assert cli.main(["broker", "--shards", "2", "-c", str(path)]) == 1
+    assert "each of 2 shards has its own" in capsys.readouterr().err
 
 
 def test_shards_have_ports_of_metrics_side_by_side(tmp_path: Path) -> None:

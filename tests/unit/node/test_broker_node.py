@@ -16,7 +16,7 @@ from gantrymq.node.machine import bound_address, resolved
 from gantrymq.store.errors import StoreLocked
 from gantrymq.wire.bodies.route import TOPIC_ROUTE
 from support.broker_rig import pull
-from support.nodes import all_in_one, ask, broker_node, name_server
+from support.nodes import all_in_one, ask, ask_at, broker_node, name_server
 from support.ports import free_broker_port, free_port
 from support.remoting import split_records
 from support.samples import binary_request, json_request, send_fields
@@ -102,6 +102,28 @@ def test_both_name_servers_know_it_and_one_may_die(run: Run, tmp_path: Path) -> 
         for one in (again, servers[1]):
             assert await route(one, "A") is None, "it has said good-bye"
             assert await one.stop()
+
+    run(main())
+
+
+@pytest.mark.parametrize("bind", ["127.0.0.2", "::1", "0.0.0.0", "::"])  # noqa: S104
+def test_wherever_a_server_listens_its_parts_find_each_other(
+    run: Run, tmp_path: Path, bind: str
+) -> None:
+    """And whoever asks gets an address of the broker that is where the name server was found."""
+
+    async def main() -> None:
+        node = all_in_one(tmp_path, bindAddress=bind, brokerIP1="")
+        await node.start()
+        host = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "::1": "[::1]"}.get(bind, bind)  # noqa: S104
+        assert node.namesrv.address == f"{host}:{node.namesrv.port}"
+        answer = await ask_at(node.namesrv.address, 105, {"topic": "broker-a"})
+        assert answer.code == SUCCESS, answer.remark
+        (group,) = TOPIC_ROUTE.decode(answer.body).brokers
+        assert group.addresses == {0: f"{host}:{node.broker.port}"}
+        told = await ask_at(group.addresses[0], 30, {"topic": "broker-a", "queueId": "0"})
+        assert told.code == SUCCESS
+        assert await node.stop()
 
     run(main())
 
