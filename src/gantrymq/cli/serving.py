@@ -73,8 +73,8 @@ def _server(chosen: argparse.Namespace, properties: dict[str, str]) -> int:
             f"data in {chosen.data}\n"
             "try it:\n"
             f"  export NAMESRV_ADDR={address}\n"
-            "  sh bin/tools.sh org.apache.rocketmq.example.quickstart.Producer\n"
-            "  sh bin/mqadmin topicStatus -t TopicTest"
+            f"  {PROGRAM} message send TopicTest hello\n"
+            f"  {PROGRAM} message search TopicTest"
             f"{_where(observed)}"
         )
 
