@@ -80,9 +80,7 @@ async def ask(port: int, code: int, fields: Mapping[str, str], body: bytes = b""
     return await ask_at(f"127.0.0.1:{port}", code, fields, body)
 
 
-async def ask_at(
-    address: str, code: int, fields: Mapping[str, str], body: bytes = b""
-) -> Command:
+async def ask_at(address: str, code: int, fields: Mapping[str, str], body: bytes = b"") -> Command:
     """Ask whoever is at an address over a connection of its own."""
     client = await RawClient.connect(address)
     try:

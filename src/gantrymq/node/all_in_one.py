@@ -77,9 +77,7 @@ class AllInOne:
         settings = replace(
             self._broker_settings,
             name_servers=";".join(
-                one
-                for one in (self._broker_settings.name_servers, self.namesrv.address)
-                if one
+                one for one in (self._broker_settings.name_servers, self.namesrv.address) if one
             ),
         )
         self._broker = BrokerNode(

@@ -7,6 +7,7 @@ A scenario takes a `World` (one client program, one server) and asserts what a u
 from __future__ import annotations
 
 import hashlib
+import json
 import struct
 import threading
 import time
@@ -38,6 +39,7 @@ SETTINGS: Final = {
     "messageDelayLevel": "1s 2s 3s 3s 4s",
     "transactionTimeOut": "1000",
     "transactionCheckInterval": "1000",
+    "recallMessageEnable": "true",
 }
 """What a broker is given for these scenarios, Apache's or ours."""
 LEVEL_SECONDS: Final = {1: 1, 2: 2, 3: 3}
@@ -723,6 +725,43 @@ def transactions(world: World) -> None:
     world.nothing_else(consumer, visible)
 
 
+def pops(world: World) -> None:
+    """The broker shares out, members pop and acknowledge; what fails comes again by itself."""
+    topic, group = world.topic(), world.new_name("group")
+    mode = {"topic": topic, "consumerGroup": group, "mode": "POP", "popShareQueueNum": 0}
+    with world.raw() as client:
+        client.want(RequestCode.SET_MESSAGE_REQUEST_MODE, None, json.dumps(mode).encode())
+    members = [world.consumer(topic, group, pops=True, failures=1) for _ in range(2)]
+    bodies = texts(12)
+    world.send(topic, [{"body": body} for body in bodies])
+
+    def received() -> list[Message]:
+        return [message for one in members for message in one.received()]
+
+    assert world.wait(lambda: len(received()) >= 2 * len(bodies))
+    time.sleep(QUIET_SECONDS)
+    found = sorted((message["body"], message["times"]) for message in received())
+    assert found == sorted((body, times) for body in bodies for times in (0, 1))
+    assert all(message["properties"].get("POP_CK") for message in received()), "not pulled"
+
+
+def timers(world: World) -> None:
+    """A message for a second comes in it, and one that is taken back does not."""
+    topic, producer = world.topic(), world.producer()
+    consumer = world.consumer(topic)
+    taken = world.send(topic, [{"body": "taken back", "timer_s": 4}], producer=producer)[0]
+    sent = [{"body": f"after {seconds}", "timer_s": seconds} for seconds in (1, 2, 5)]
+    world.send(topic, sent, producer=producer)
+    told = world.peer.call("recall", producer=producer, topic=topic, handle=taken["handle"])
+    assert told == taken["key"]
+    for message in world.all_of(consumer, [one["body"] for one in sent]):
+        waited = (message["received"] - message["born"]) / 1000
+        due = int(message["body"].split()[1])
+        # The second in which it is due is over before it comes.
+        assert due <= waited <= due + 1 + LATE_SECONDS_MAX, (message["body"], waited)
+    world.nothing_else(consumer, [one["body"] for one in sent])
+
+
 class Scenario(NamedTuple):
     """A scenario, and what a client must be able to do for it."""
 
@@ -762,5 +801,7 @@ SCENARIOS: Final = {
         Scenario(retry),
         Scenario(dead_letters, "retries"),
         Scenario(transactions, "transactions"),
+        Scenario(pops, "pops"),
+        Scenario(timers, "timers"),
     )
 }

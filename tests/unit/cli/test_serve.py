@@ -131,7 +131,7 @@ def test_a_server_is_ready_soon_and_stops_when_told(
     tried = "".join(more[1:]).replace("gantrymq", f"{sys.executable} -m gantrymq")
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run(
-        ["sh", "-e", "-c", tried], env=environment, capture_output=True, text=True,
+        ["/bin/sh", "-e", "-c", tried], env=environment, capture_output=True, text=True,
         timeout=READY_S_MAX, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

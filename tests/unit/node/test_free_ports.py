@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,17 +10,14 @@ from gantrymq.errors import GantryError
 from gantrymq.node import free_ports
 from gantrymq.node.free_ports import FreePorts
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 @pytest.fixture
-def eight(monkeypatch: pytest.MonkeyPatch) -> Iterator[range]:
+def eight(monkeypatch: pytest.MonkeyPatch) -> range:
     """Eight ports in a row that are free, and the only ones that are looked at."""
     first = FreePorts().find([-2, -1, *range(1, 9)])
     ports = range(first, first + 8)
     monkeypatch.setattr(free_ports, "PORTS", ports)
-    yield ports
+    return ports
 
 
 def test_a_port_is_given_once_and_then_there_are_none(eight: range) -> None:

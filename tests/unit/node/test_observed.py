@@ -69,7 +69,7 @@ async def scraped(observed: Observed) -> Samples:
 
 async def scraped_with(observed: Observed, name: str, **labels: str) -> Samples:
     """Return the first scrape that has such a line: what is counted may still be under way."""
-    while not (found := await scraped(observed)).rows(name, **labels):
+    while not (found := await scraped(observed)).rows(name, **labels):  # noqa: ASYNC110
         await asyncio.sleep(0.01)
     return found
 

@@ -104,6 +104,8 @@ public final class Peer {
                 return producer(command);
             case "send":
                 return send(command);
+            case "recall":
+                return recall(command);
             case "request":
                 return request(command);
             case "consumer":
@@ -186,7 +188,7 @@ public final class Peer {
         }
     }
 
-    private static Message message(String topic, JSONObject given) {
+    private static Message message(String topic, JSONObject given) throws Exception {
         byte[] body = given.containsKey("base64")
             ? Base64.getDecoder().decode(given.getString("base64"))
             : given.getString("body").getBytes(StandardCharsets.UTF_8);
@@ -199,6 +201,10 @@ public final class Peer {
         }
         if (given.containsKey("delay")) {
             message.setDelayTimeLevel(given.getIntValue("delay"));
+        }
+        if (given.containsKey("timer_s")) {
+            Message.class.getMethod("setDelayTimeSec", long.class)
+                .invoke(message, given.getLongValue("timer_s"));
         }
         JSONObject properties = given.getJSONObject("properties");
         if (properties != null) {
@@ -312,6 +318,22 @@ public final class Peer {
         throw new IllegalArgumentException("no queue " + id);
     }
 
+    /** Takes a timer back, which 5.x can. */
+    private static Object recall(JSONObject command) throws Exception {
+        DefaultMQProducer producer = PRODUCERS.get(command.getString("producer"));
+        return DefaultMQProducer.class.getMethod("recallMessage", String.class, String.class)
+            .invoke(producer, command.getString("topic"), command.getString("handle"));
+    }
+
+    /** The handle of a timer; releases without timers have none. */
+    private static Object handle(SendResult result) {
+        try {
+            return SendResult.class.getMethod("getRecallHandle").invoke(result);
+        } catch (ReflectiveOperationException error) {
+            return null;
+        }
+    }
+
     private static JSONObject told(SendResult result) {
         JSONObject told = new JSONObject();
         told.put("status", result.getSendStatus().name());
@@ -322,6 +344,7 @@ public final class Peer {
             told.put("broker", result.getMessageQueue().getBrokerName());
         }
         told.put("offset", result.getQueueOffset());
+        told.put("handle", handle(result));
         return told;
     }
 
@@ -369,6 +392,11 @@ public final class Peer {
         }
         if (command.containsKey("retries")) {
             consumer.setMaxReconsumeTimes(command.getIntValue("retries"));
+        }
+        if (command.getBooleanValue("pops")) {
+            // The broker shares queues out, and hands out messages one by one where it says so.
+            DefaultMQPushConsumer.class.getMethod("setClientRebalance", boolean.class)
+                .invoke(consumer, false);
         }
         if (command.getBooleanValue("broadcast")) {
             setEnum(consumer, "setMessageModel", "BROADCASTING");
