@@ -750,16 +750,17 @@ def timers(world: World) -> None:
     topic, producer = world.topic(), world.producer()
     consumer = world.consumer(topic)
     taken = world.send(topic, [{"body": "taken back", "timer_s": 4}], producer=producer)[0]
-    sent = [{"body": f"after {seconds}", "timer_s": seconds} for seconds in (1, 2, 5)]
+    bodies = [f"after {seconds}" for seconds in (1, 2, 5)]
+    sent = [{"body": body, "timer_s": int(body.split()[1])} for body in bodies]
     world.send(topic, sent, producer=producer)
     told = world.peer.call("recall", producer=producer, topic=topic, handle=taken["handle"])
     assert told == taken["key"]
-    for message in world.all_of(consumer, [one["body"] for one in sent]):
+    for message in world.all_of(consumer, bodies):
         waited = (message["received"] - message["born"]) / 1000
         due = int(message["body"].split()[1])
         # The second in which it is due is over before it comes.
         assert due <= waited <= due + 1 + LATE_SECONDS_MAX, (message["body"], waited)
-    world.nothing_else(consumer, [one["body"] for one in sent])
+    world.nothing_else(consumer, bodies)
 
 
 class Scenario(NamedTuple):

@@ -53,7 +53,7 @@ class AssignmentRequests:
         if is_retry_topic(setting.topic):
             raise NoPermission("retry topic is not allowed to set mode")
         self._parts.topic(setting.topic)
-        if self._parts.tables.groups.find(setting.consumer_group) is None:
+        if self._parts.tables.groups.find_or_create(setting.consumer_group) is None:
             raise SubscriptionGroupNotExist("subscription group does not exist")
         try:
             self._parts.tables.modes.put(setting)
