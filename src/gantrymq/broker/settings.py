@@ -281,6 +281,16 @@ class BrokerSettings:
     recalls: bool = setting(
         "recallMessageEnable", False, YES_NO, "timers can be recalled", live=True
     )
+    request_mode: str = setting(
+        "defaultMessageRequestMode", "PULL", Word(("PULL", "POP")),
+        "what a group does that asks the broker for its queues and has no mode of its own",
+        live=True,
+    )  # fmt: skip
+    pop_share_queues: int = setting(
+        "defaultPopShareQueueNum", -1, Whole(-1, 65536),
+        "neighbours whose queues each of its members pops as well; below 0: those of all",
+        live=True,
+    )  # fmt: skip
     pop_polling_max: int = setting(
         "popPollingSize", 1024, Whole(1), "pops that wait on one queue", live=True
     )
