@@ -93,7 +93,9 @@ class BrokerSettings:
     )  # fmt: skip
 
     # Listening
-    port: int = setting("listenPort", 10911, Whole(0, 65535), "listener")
+    port: int = setting(
+        "listenPort", 10911, Whole(0, 65534), "listener; the port above it is for slaves"
+    )
     bind_address: str = setting("bindAddress", "0.0.0.0", TEXT, "address it listens at")  # noqa: S104
     idle_s: int = setting(
         "serverChannelMaxIdleTimeSeconds", 120, Whole(1), "silent connections are closed"

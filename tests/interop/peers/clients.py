@@ -24,6 +24,7 @@ class Client(NamedTuple):
 JAVA: Final = frozenset({
     "creates", "oneway", "queue", "batch", "request", "orderly", "unlocking", "orderly_retry",
     "sql", "sql_checked", "from", "pull", "query", "retries", "transactions", "many",
+    "traces",
 })  # fmt: skip
 JAVA_5: Final = JAVA | {"pops", "timers"}
 GO: Final = frozenset({

@@ -12,6 +12,7 @@ import struct
 import threading
 import time
 from collections import Counter, defaultdict
+from contextlib import suppress
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -763,6 +764,24 @@ def timers(world: World) -> None:
     world.nothing_else(consumer, bodies)
 
 
+def traces(world: World) -> None:
+    """Clients that trace leave what they did in the trace topic, where its key finds it."""
+    topic, producer = world.topic(), world.new_name("producer")
+    world.peer.call("producer", name=producer, group=producer, traces=True)
+    consumer = world.consumer(topic, traces=True)
+    sent = world.send(topic, [{"body": "traced"}], producer=producer)[0]
+    world.all_of(consumer, ["traced"])
+    asked = {"topic": "RMQ_SYS_TRACE_TOPIC", "keys": sent["key"]}
+    deadline, seen = time.monotonic() + RECEIVE_SECONDS_MAX, set()
+    while seen != {"Pub", "SubBefore", "SubAfter"}:
+        assert time.monotonic() < deadline, f"only {seen} of it can be found"
+        time.sleep(0.5)
+        with suppress(PeerError):  # nothing of it is there yet
+            found = world.peer.call("query", **asked, name=world.new_name("admin"))
+            records = [record for one in found for record in one["body"].split("\x02")]
+            seen = {record.split("\x01")[0] for record in records if sent["key"] in record}
+
+
 class Scenario(NamedTuple):
     """A scenario, and what a client must be able to do for it."""
 
@@ -802,6 +821,7 @@ SCENARIOS: Final = {
         Scenario(retry),
         Scenario(dead_letters, "retries"),
         Scenario(transactions, "transactions"),
+        Scenario(traces, "traces"),
         Scenario(pops, "pops"),
         Scenario(timers, "timers"),
     )

@@ -271,6 +271,7 @@ def test_a_raft_log_is_refused_with_a_sentence(
         ("duplicationEnable=true", "second copy"),
         ("storeType=defaultRocksDB", "RocksDB"),
         ("messageStorePlugIn=org.apache.rocketmq.tieredstore.TieredMessageStore", "plug-ins"),
+        ("listenPort=65535", "from 0 to 65534"),
         ("inSyncReplicas=3", "waits for one slave"),
         ("filterServerNums=1", "SQL92"),
         ("rejectPullConsumerEnable=true", "not kept out"),

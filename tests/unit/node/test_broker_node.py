@@ -106,23 +106,32 @@ def test_both_name_servers_know_it_and_one_may_die(run: Run, tmp_path: Path) -> 
     run(main())
 
 
-@pytest.mark.parametrize("bind", ["127.0.0.2", "::1", "0.0.0.0", "::"])  # noqa: S104
+@pytest.mark.parametrize(
+    ("bind", "hosts"),
+    [
+        ("127.0.0.2", ["127.0.0.2"]),
+        ("::1", ["[::1]"]),
+        ("0.0.0.0", ["127.0.0.1", "127.0.0.2"]),  # noqa: S104
+        ("::", ["[::1]"]),
+    ],
+)
 def test_wherever_a_server_listens_its_parts_find_each_other(
-    run: Run, tmp_path: Path, bind: str
+    run: Run, tmp_path: Path, bind: str, hosts: list[str]
 ) -> None:
     """And whoever asks gets an address of the broker that is where the name server was found."""
 
     async def main() -> None:
         node = all_in_one(tmp_path, bindAddress=bind, brokerIP1="")
         await node.start()
-        host = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "::1": "[::1]"}.get(bind, bind)  # noqa: S104
-        assert node.namesrv.address == f"{host}:{node.namesrv.port}"
-        answer = await ask_at(node.namesrv.address, 105, {"topic": "broker-a"})
-        assert answer.code == SUCCESS, answer.remark
-        (group,) = TOPIC_ROUTE.decode(answer.body).brokers
-        assert group.addresses == {0: f"{host}:{node.broker.port}"}
-        told = await ask_at(group.addresses[0], 30, {"topic": "broker-a", "queueId": "0"})
-        assert told.code == SUCCESS
+        assert node.namesrv.address == f"{hosts[0]}:{node.namesrv.port}"
+        for host in hosts:
+            asked = f"{host}:{node.namesrv.port}"
+            answer = await ask_at(asked, 105, {"topic": "broker-a"})
+            assert answer.code == SUCCESS, answer.remark
+            (group,) = TOPIC_ROUTE.decode(answer.body).brokers
+            assert group.addresses == {0: f"{host}:{node.broker.port}"}
+            told = await ask_at(group.addresses[0], 30, {"topic": "broker-a", "queueId": "0"})
+            assert told.code == SUCCESS
         assert await node.stop()
 
     run(main())

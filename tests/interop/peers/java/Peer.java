@@ -139,17 +139,24 @@ public final class Peer {
 
     private static Object producer(JSONObject command) throws Exception {
         String name = command.getString("name");
-        TransactionMQProducer producer = new TransactionMQProducer(command.getString("group"), hook());
+        String group = command.getString("group");
+        DefaultMQProducer producer = command.getBooleanValue("traces")
+            ? new DefaultMQProducer(group, hook(), true, null) : deciding(group);
         producer.setNamesrvAddr(names);
         producer.setInstanceName(name);
         producer.setSendMsgTimeout(10_000);
         producer.setSendLatencyFaultEnable(command.getBooleanValue("avoid_slow"));
         hurry(command, producer);
-        producer.setTransactionListener(new Decisions());
         producer.start();
         PRODUCERS.put(name, producer);
         STOPS.put(name, producer::shutdown);
         return null;
+    }
+
+    private static DefaultMQProducer deciding(String group) {
+        TransactionMQProducer producer = new TransactionMQProducer(group, hook());
+        producer.setTransactionListener(new Decisions());
+        return producer;
     }
 
     /** Looks for routes and says that it is there every second; both are every 30 s else. */
@@ -376,7 +383,8 @@ public final class Peer {
     private static Object consumer(JSONObject command) throws Exception {
         String name = command.getString("name");
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(
-            command.getString("group"), hook(), new AllocateMessageQueueAveragely());
+            command.getString("group"), hook(), new AllocateMessageQueueAveragely(),
+            command.getBooleanValue("traces"), null);
         consumer.setNamesrvAddr(names);
         consumer.setInstanceName(name);
         hurry(command, consumer);
