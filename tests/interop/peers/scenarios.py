@@ -772,7 +772,8 @@ def traces(world: World) -> None:
     sent = world.send(topic, [{"body": "traced"}], producer=producer)[0]
     world.all_of(consumer, ["traced"])
     asked = {"topic": "RMQ_SYS_TRACE_TOPIC", "keys": sent["key"]}
-    deadline, seen = time.monotonic() + RECEIVE_SECONDS_MAX, set()
+    deadline = time.monotonic() + RECEIVE_SECONDS_MAX
+    seen: set[str] = set()
     while seen != {"Pub", "SubBefore", "SubAfter"}:
         assert time.monotonic() < deadline, f"only {seen} of it can be found"
         time.sleep(0.5)

@@ -116,7 +116,7 @@ def test_bad_bytes_close_only_their_own_connection(run: Run) -> None:
 def test_a_host_that_is_none_is_named(run: Run) -> None:
     async def main() -> None:
         server = Server(Echo().service, [("no such host.invalid", 0)])
-        with pytest.raises(OSError, match="cannot listen on no such host.invalid:0: "):
+        with pytest.raises(OSError, match=r"cannot listen on no such host\.invalid:0: "):
             await server.start()
 
     run(main())
