@@ -24,9 +24,9 @@ class Client(NamedTuple):
 JAVA: Final = frozenset({
     "creates", "oneway", "queue", "batch", "request", "orderly", "unlocking", "orderly_retry",
     "sql", "sql_checked", "from", "pull", "query", "retries", "transactions", "many",
-    "traces",
+    "traces", "traces_of_readers",
 })  # fmt: skip
-JAVA_5: Final = JAVA | {"pops", "timers"}
+JAVA_5: Final = JAVA - {"traces_of_readers"} | {"pops", "timers"}
 GO: Final = frozenset({
     "creates", "oneway", "batch", "request", "orderly", "sql", "from", "retries", "transactions",
 })  # fmt: skip
