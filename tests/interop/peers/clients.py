@@ -26,7 +26,7 @@ JAVA: Final = frozenset({
     "sql", "sql_checked", "from", "pull", "query", "retries", "transactions", "many",
     "traces", "traces_of_readers",
 })  # fmt: skip
-JAVA_5: Final = JAVA - {"traces_of_readers"} | {"pops", "timers"}
+JAVA_5: Final = JAVA - {"traces_of_readers"} | {"pops", "gathers", "timers"}
 GO: Final = frozenset({
     "creates", "oneway", "batch", "request", "orderly", "sql", "from", "retries", "transactions",
 })  # fmt: skip

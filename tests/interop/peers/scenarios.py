@@ -746,6 +746,36 @@ def pops(world: World) -> None:
     assert all(message["properties"].get("POP_CK") for message in received()), "not pulled"
 
 
+def assigned(world: World) -> None:
+    """Members that ask the broker for their queues share them, and pull where nothing is set."""
+    topic, group = world.topic(), world.new_name("group")
+    members = [world.consumer(topic, group, pops=True, quick=True) for _ in range(2)]
+    bodies = texts(12)
+    world.send(topic, [{"body": body} for body in bodies])
+
+    def received() -> list[Message]:
+        return [message for one in members for message in one.received()]
+
+    assert world.wait(lambda: len(received()) >= len(bodies))
+    time.sleep(QUIET_SECONDS)
+    assert sorted({message["body"] for message in received()}) == sorted(bodies)
+    assert not any(message["properties"].get("POP_CK") for message in received()), "not popped"
+
+
+def gathered(world: World) -> None:
+    """A producer of 5.x that gathers its sends into batches is told of each by itself."""
+    topic, producer = world.topic(), world.new_name("producer")
+    world.peer.call("producer", name=producer, group=producer, gathers=True)
+    consumer = world.consumer(topic)
+    bodies = texts(64)
+    sent = world.send(topic, [{"body": body} for body in bodies], "async", producer)
+    assert len({(one["queue"], one["offset"]) for one in sent}) == len(bodies)
+    found = world.all_of(consumer, bodies)
+    assert {one["key"] for one in found} == {one["key"] for one in sent}
+    places = {one["key"]: (one["queue"], one["offset"]) for one in sent}
+    assert all(places[one["key"]] == (one["queue"], one["offset"]) for one in found)
+
+
 def timers(world: World) -> None:
     """A message for a second comes in it, and one that is taken back does not."""
     topic, producer = world.topic(), world.producer()
@@ -835,6 +865,8 @@ SCENARIOS: Final = {
         Scenario(traces, "traces"),
         Scenario(traces_of_readers, "traces_of_readers"),
         Scenario(pops, "pops"),
+        Scenario(assigned, "pops"),
+        Scenario(gathered, "gathers"),
         Scenario(timers, "timers"),
     )
 }

@@ -146,6 +146,10 @@ public final class Peer {
         producer.setInstanceName(name);
         producer.setSendMsgTimeout(10_000);
         producer.setSendLatencyFaultEnable(command.getBooleanValue("avoid_slow"));
+        if (command.getBooleanValue("gathers")) {
+            // 5.x: single sends go out as batches.
+            DefaultMQProducer.class.getMethod("setAutoBatch", boolean.class).invoke(producer, true);
+        }
         hurry(command, producer);
         producer.start();
         PRODUCERS.put(name, producer);
