@@ -42,6 +42,8 @@ REFUSED: dict[str, tuple[dict[str, Any], bytes, int, str]] = {
     "topic too long": ({"b": "t" * 128}, b"x", INVALID, "127"),
     "topic of the system": ({"b": "SCHEDULE_TOPIC_XXXX"}, b"x", NO_PERMISSION, "forbidden"),
     "half topic": ({"b": "RMQ_SYS_TRANS_HALF_TOPIC"}, b"x", NO_PERMISSION, "forbidden"),
+    "timers' topic": ({"b": "rmq_sys_wheel_timer"}, b"x", NO_PERMISSION, "forbidden"),
+    "log of pop": ({"b": "rmq_sys_REVIVE_LOG_DefaultCluster"}, b"x", NO_PERMISSION, "forbidden"),
     "unknown topic and template": ({"b": "New", "c": "None"}, b"x", TOPIC_NOT_EXIST, "updateTopic"),
     "template that gives nothing": ({"b": "New", "c": "T"}, b"x", TOPIC_NOT_EXIST, "New"),
     "topic that may not be written": ({"b": "ReadOnly"}, b"x", NO_PERMISSION, "ReadOnly"),
