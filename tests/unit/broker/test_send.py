@@ -61,6 +61,11 @@ REFUSED: dict[str, tuple[dict[str, Any], bytes, int, str]] = {
         {"m": "true", "i": "DELAY\x011"}, inner_message(b"x"), MESSAGE_ILLEGAL, "delayed"),
     "half batch": (
         {"m": "true", "i": "TRAN_MSG\x01true"}, inner_message(b"x"), MESSAGE_ILLEGAL, "batch"),
+    "half without its property": ({"f": "4"}, b"x", MESSAGE_ILLEGAL, "TRAN_MSG"),
+    "rolled back before it began": ({"f": "12"}, b"x", MESSAGE_ILLEGAL, "sysFlag 12"),
+    "half batch by its flag": (
+        {"m": "true", "f": "4"}, inner_message(b"x"), MESSAGE_ILLEGAL, "sysFlag 4"),
+    "delay level that is none": ({"i": "DELAY\x01soon"}, b"x", SYSTEM_ERROR, "'soon'"),
     "batch cut short": ({"m": "true"}, inner_message(b"x")[:-1], SYSTEM_ERROR, "batch"),
     "batch of nothing": ({"m": "true"}, b"", MESSAGE_ILLEGAL, "batch"),
     "batch with an empty message": ({"m": "true"}, inner_message(b""), MESSAGE_ILLEGAL, "no body"),
@@ -268,6 +273,24 @@ def test_a_batch_is_stored_message_by_message() -> None:
     assert [record.body for record in records] == [b"a", b"b"] * 2
     assert [record.flag for record in records] == [5, 0] * 2
     assert [properties_of(record)["KEYS"] for record in records] == ["k1", "k2"] * 2
+
+
+@pytest.mark.parametrize("queue", ["0", "-1"])
+def test_nothing_in_a_batch_waits_whichever_way_it_comes(queue: str) -> None:
+    """Clients refuse such batches; Apache's broker stores them so, and so does the lane."""
+    rig = rig_with()
+    batch = inner_message(b"now", b"DELAY\x013") + inner_message(b"too")
+    assert rig.send(batch, code=320, m="true", i="", e=queue).code == SUCCESS
+    assert rig.bodies("T", 0) + rig.bodies("T", 1) == [b"now", b"too"]
+
+
+@pytest.mark.parametrize("properties", ["DELAY\x013\x02TRAN_MSG\x01true", "TAGS\x01t"])
+def test_a_retry_with_the_flag_of_its_transaction_is_seen_again(properties: str) -> None:
+    """Clients before 4.6.1 leave it on; the message was committed long ago."""
+    rig = rig_with()
+    assert rig.send(b"again", b="%RETRY%G", j="1", f="4", l=None, i=properties).code == SUCCESS
+    rig.settle(11)
+    assert rig.bodies("%RETRY%G") == [b"again"]
 
 
 @pytest.mark.parametrize("code", [10, 310])
