@@ -2,14 +2,16 @@
 
 Each takes bytes as a port or a file would give them to it, and returns the kind of what happened.
 What a peer may cause is an answer, a closed connection (`ProtocolError`, `LinkBroken`) or a refusal
-with a sentence (`GantryError`); anything else is a finding.
+with a sentence (`GantryError`); anything else is a finding. So is an error that nobody foresaw and
+that servers turn into an answer for their peer's sake: they log it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import io
-from contextlib import redirect_stderr, redirect_stdout
+import logging
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from functools import cache
 from inspect import iscoroutine
 from pathlib import Path
@@ -35,6 +37,8 @@ from support.namesrv import Site
 from support.replicas import PlainLog
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gantrymq.wire.peer import Pending
 
 INPUTS_A_LIFE: Final = 500
@@ -43,6 +47,33 @@ LOG_BYTES: Final = 4096
 RULES: Final = LinkRules(batch_bytes_max=100)
 HOME: Final = Path("/home-of-nobody")
 PROPERTIES: Final = {"colour": "red", "n": "7", "TAGS": "a", "x": "1.5e3", "empty": ""}
+
+
+class _Faults(logging.Handler):
+    """Keeps the errors that were logged with the place where they came from."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.seen: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep one."""
+        if record.exc_info:
+            self.seen.append(record)
+
+
+@contextmanager
+def no_faults() -> Iterator[None]:
+    """Fail for an error of ours that became an answer."""
+    faults, log = _Faults(), logging.getLogger("gantrymq")
+    log.addHandler(faults)
+    try:
+        yield
+    finally:
+        log.removeHandler(faults)
+    for record in faults.seen:
+        error = record.exc_info[1] if record.exc_info else None
+        raise DisagreementError(f"{record.getMessage()}: {error!r}") from error
 
 
 class _Lives:
@@ -75,6 +106,11 @@ _lives: Final = _Lives()
 
 def broker(data: bytes) -> str:
     """Take what a connection of a broker receives, and let it be answered."""
+    with no_faults():
+        return _broker(data)
+
+
+def _broker(data: bytes) -> str:
     rig = _lives.broker()
     peer = FakePeer(1)
     codes: list[int] = []

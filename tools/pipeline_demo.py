@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import random
 import shlex
 import signal
 import socket
@@ -22,10 +21,10 @@ from pathlib import Path
 from gantrymq.blocking import Producer
 from gantrymq.cli.main import main as command_line
 from gantrymq.model.message import Message
+from gantrymq.node.free_ports import FreePorts
 
 TOPIC = "Orders"
 BATCH = 500
-PORTS = range(15_000, 32_000, 8)
 STARTED_S = 60.0
 KILLED_S = 300.0
 GANTRYMQ = [sys.executable, "-m", "gantrymq"]
@@ -106,7 +105,8 @@ class Demo:
     # -- the server ------------------------------------------------------------------------------
 
     def _start_server(self) -> None:
-        namesrv, port = free_ports(2)
+        ports = FreePorts()
+        namesrv, port = ports.find(), ports.find_for_broker()
         self._address = f"127.0.0.1:{namesrv}"
         with (self._folder / "server.log").open("wb") as log:
             self._server = subprocess.Popen(
@@ -173,22 +173,6 @@ class Demo:
         job.wait(STARTED_S)
         done = len(list(manifest.glob("[0-9]*.json")))
         print(f"killed after {done} of 10 batches (kill -9)")
-
-
-def free_ports(count: int) -> list[int]:
-    """Return ports that nobody listens on, nor on their neighbours, which a broker takes too.
-
-    They lie below those that the system gives to outgoing connections.
-    """
-    found: list[int] = []
-    for port in random.sample(PORTS, len(PORTS)):
-        with suppress(OSError):
-            for near in range(port - 2, port + 2):
-                socket.create_server(("127.0.0.1", near)).close()
-            found.append(port)
-        if len(found) == count:
-            return found
-    raise OSError(f"no {count} free ports between {PORTS[0]} and {PORTS[-1]}")
 
 
 if __name__ == "__main__":

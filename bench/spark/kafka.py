@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from gantrymq.node.free_ports import FreePorts
 from support import tools
 
 if TYPE_CHECKING:
@@ -54,12 +55,6 @@ def class_path(name: str) -> str:
     return listing.read_text(encoding="utf-8").strip()
 
 
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
 @contextmanager
 def broker(work: Path) -> Iterator[str]:
     """Run one broker on the loopback; yields its address.
@@ -68,7 +63,8 @@ def broker(work: Path) -> Iterator[str]:
         NotMeasured: it does not start.
     """
     work.mkdir(parents=True, exist_ok=True)
-    jars, port, control = class_path("server"), _free_port(), _free_port()
+    jars, ports = class_path("server"), FreePorts()
+    port, control = ports.find(), ports.find()
     config = work / "server.properties"
     config.write_text(
         f"""process.roles=broker,controller

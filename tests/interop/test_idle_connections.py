@@ -20,6 +20,8 @@ COUNT: Final = 10_000
 SPEAKING: Final = 5_000
 """Of them; these have a connection's whole state in the server, the others a socket."""
 OTHER_FILES: Final = 500
+A_SHELLS: Final = 1024
+"""Open files of what a shell starts."""
 STEP: Final = 250
 """Connections that are made before the server is given time to accept them."""
 BYTES_EACH_MAX: Final = 8_000
@@ -33,12 +35,11 @@ SEND: Final = SendMessageV2Request(
 
 
 @contextmanager
-def many_files() -> Iterator[None]:
-    """Let this process, and those that it starts, open enough files."""
+def open_files(count: int) -> Iterator[None]:
+    """Let this process, and those that it starts, open so many files."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = COUNT + OTHER_FILES
-    assert hard == resource.RLIM_INFINITY or hard >= needed, f"raise `ulimit -Hn` to {needed}"
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, needed), hard))
+    assert hard == resource.RLIM_INFINITY or hard >= count, f"raise `ulimit -Hn` to {count}"
+    resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
     try:
         yield
     finally:
@@ -54,8 +55,10 @@ def own_bytes(pid: int) -> int:
 
 
 def test_ten_thousand_idle_connections_disturb_nobody(tmp_path: Path) -> None:
-    with many_files(), ExitStack() as stack:
-        server = stack.enter_context(gantry.server(tmp_path, {}))
+    with ExitStack() as stack:
+        with open_files(A_SHELLS):  # a server takes more by itself
+            server = stack.enter_context(gantry.server(tmp_path, {}))
+        stack.enter_context(open_files(COUNT + OTHER_FILES))
         client = stack.enter_context(server.client())
         client.send(SEND, b"before")
         before = own_bytes(server.pid)

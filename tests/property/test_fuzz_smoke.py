@@ -7,11 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from fuzz import builtin, seeds
+from fuzz import builtin, seeds, services
 from fuzz.targets import TARGETS
 from fuzz.twins import KERNELS, DisagreementError, agree, outcome
 
+from gantrymq.broker.queries import Queries
 from gantrymq.errors import ProtocolError, RecordError
+from support.samples import json_request
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 2.0
@@ -54,6 +56,21 @@ def test_a_disagreement_is_not_an_allowed_error() -> None:
     assert not issubclass(DisagreementError, ProtocolError)
     with pytest.raises(ZeroDivisionError):
         outcome(lambda: 1 // 0)
+
+
+def test_an_error_of_ours_that_became_an_answer_is_a_finding(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_arguments: object) -> None:
+        raise IndexError("planted")
+
+    monkeypatch.setattr(Queries, "max_offset", fail)
+    services._lives._broker = None
+    try:
+        with pytest.raises(DisagreementError, match=r"request 30 .*IndexError\('planted'\)"):
+            services.broker(json_request(30, {"topic": "T", "queueId": "0"}))
+    finally:
+        services._lives._broker = None
 
 
 def test_every_kernel_is_compared() -> None:

@@ -66,7 +66,7 @@ def all_in_one(folder: Path, **settings: str) -> AllInOne:
     found = read_broker_config({"storePathRootDir": str(folder)} | SMALL | settings, folder)
     names = {
         "listenPort": "0",
-        "bindAddress": "127.0.0.1",
+        "bindAddress": settings.get("bindAddress", "127.0.0.1"),
         "kvConfigPath": str(folder / "kvConfig.json"),
         "configStorePath": str(folder / "namesrv.properties"),
     }
@@ -77,7 +77,12 @@ def all_in_one(folder: Path, **settings: str) -> AllInOne:
 
 async def ask(port: int, code: int, fields: Mapping[str, str], body: bytes = b"") -> Command:
     """Ask over a connection of its own."""
-    client = await RawClient.connect(f"127.0.0.1:{port}")
+    return await ask_at(f"127.0.0.1:{port}", code, fields, body)
+
+
+async def ask_at(address: str, code: int, fields: Mapping[str, str], body: bytes = b"") -> Command:
+    """Ask whoever is at an address over a connection of its own."""
+    client = await RawClient.connect(address)
     try:
         await client.send(encode_frame(Command.request(code, 1, fields, body)))
         (answer,) = await client.receive(1)

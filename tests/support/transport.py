@@ -230,7 +230,8 @@ class RawClient:
     async def connect(cls, address: str, receive_bytes: int = 0) -> RawClient:
         """Connect; a small receive buffer makes the other end notice sooner that nobody reads."""
         host, _colon, port = address.rpartition(":")
-        plain = socket.socket()
+        host = host.strip("[]")
+        plain = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
         plain.setblocking(False)
         if receive_bytes:
             plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)

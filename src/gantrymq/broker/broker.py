@@ -465,8 +465,9 @@ class Broker:
         self.tables.groups.auto_create = changed.broker.creates_groups
         if changed.broker.offsets_interval_ms != before.offsets_interval_ms:
             self.saver.change_interval(self.tables.offsets, changed.broker.offsets_interval_ms)
-        if changed.broker.shown_permission != before.shown_permission:
+        if changed.broker.permission != before.permission:
             self._lanes.set_all(self.tables.topics.all().values())
+        if changed.broker.shown_permission != before.shown_permission:
             self.tables.topics.touch()
             self._routes_changed()
 

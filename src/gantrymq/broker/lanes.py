@@ -53,7 +53,7 @@ class Lanes:
             topic.writable
             and not self._store.writability.is_slave  # its offsets come with the master's log
             and topic.write_queues > 0  # no queue to write to: a topic that is being drained
-            and self._settings.now.permission & Perm.WRITE
+            and (self._settings.now.permission & Perm.WRITE or not topic.order)
             and may_send_to(topic.name)
             and not is_retry_topic(topic.name)
             and topic.filter_type is not FilterType.MULTI_TAG  # its messages get a flag

@@ -73,13 +73,11 @@ class Router:
                 return None if request.is_oneway else refused
         handler = self._handlers.get(code)
         if handler is None:
-            return None if request.is_oneway else self._unknown(request)
+            return None if request.is_oneway else self._unknown(request, code)
         if self.watch is not None:
             return self.watch(request, lambda: handle(handler, request, peer))
         return handle(handler, request, peer)
 
-    def _unknown(self, request: Command) -> Command:
-        remark = self._refused.get(
-            request.code, f"request type {request.code} not supported by this broker"
-        )
+    def _unknown(self, request: Command, code: int) -> Command:
+        remark = self._refused.get(code, f"request type {code} not supported by this broker")
         return answer(request, ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark)

@@ -18,11 +18,12 @@ from gantrymq.broker.answers import refusal
 from gantrymq.broker.hooks import SendHooks
 from gantrymq.broker.storing import region_fields
 from gantrymq.broker.timer.rules import TIMERS, asks_for_timer
-from gantrymq.errors import ContentError, GantryError, InvalidValue
+from gantrymq.errors import ContentError, GantryError, InvalidValue, shown
 from gantrymq.model.names import check_topic, dlq_topic, group_of, is_retry_topic, may_send_to
 from gantrymq.model.topic import FilterType, Perm
-from gantrymq.store.put import NewMessage
+from gantrymq.store.put import TRANSACTION_BITS, NewMessage
 from gantrymq.wire.batch import decode_batch
+from gantrymq.wire.integers import parse_integer
 from gantrymq.wire.properties import (
     CLUSTER,
     DELAY,
@@ -151,6 +152,7 @@ class Sending:
         if request.batch:
             return self._send_batch(request, body, peer, target)
         properties = _read_properties(request.properties)
+        _check_level(properties.get(DELAY))
         message = self._message(request, target, body, properties, peer)
         handle: str | None = None
         if _says_true(properties.get(TRANSACTION_PREPARED)) and not (
@@ -161,8 +163,10 @@ class Sending:
             if asks_for_timer(properties):
                 self._rewrites.as_timer(message)  # what may not wait is refused now
             message = self._rewrites.as_half(message)
-        elif asks_for_timer(properties):
-            message, handle = self._rewrites.as_timer(message)
+        else:
+            message = _of_no_transaction(message)
+            if asks_for_timer(properties):
+                message, handle = self._rewrites.as_timer(message)
         return self._storing.store(
             request,
             [message],
@@ -182,12 +186,14 @@ class Sending:
                 f"broker unable to service, until {settings.accepts_sends_from_ms} "
                 "(startAcceptSendRequestTimeStamp)"
             )
+        # Others go on until their clients have learnt from a name server that they may not.
+        if not settings.permission & Perm.WRITE and self._topics.is_order(request.topic):
+            raise NoPermission(
+                f"the broker[{settings.shown}] sending message is forbidden: topic"
+                f"[{request.topic}] is ordered (brokerPermission)"
+            )
         self._check_name(request.topic)
         topic = self._topics.find(request.topic) or self._create(request)
-        if not settings.permission & Perm.WRITE:
-            raise NoPermission(
-                f"the broker[{settings.shown}] sending message is forbidden (brokerPermission)"
-            )
         if not topic.writable:
             raise NoPermission(f"the topic[{topic.name}] sending message is forbidden")
         queue_id = request.queue_id
@@ -233,7 +239,7 @@ class Sending:
     def _retried(self, request: SendRequest, topic: TopicConfig, queue_id: int) -> _Target:
         """Return where a message that its consumer could not handle goes: back, or to the dead."""
         name = group_of(topic.name) or ""
-        group = self._groups.find(name)
+        group = self._groups.find_or_create(name)
         if group is None:
             raise SubscriptionGroupNotExist(f"subscription group not exist, {name}")
         limit = group.retry_times_max
@@ -299,7 +305,9 @@ class Sending:
         for one in decode_batch(body):
             own = _read_properties(one.properties)
             message = self._message(request, target, one.body, {**shared, **own}, peer)
-            messages.append(message._replace(flag=one.flag))
+            # As in the lane, and with Apache: nothing in a batch waits, whatever it asks for.
+            message = message._replace(flag=one.flag, is_due=True)
+            messages.append(_of_no_transaction(message))
         return self._storing.store(request, messages, target.queue_id, oneway=request.oneway)
 
     # -- a reply of request-reply, which is stored like a message -------------------------------
@@ -316,6 +324,36 @@ class Sending:
         """
         target = self._target(request)
         return self._message(request, target, body, properties, peer, needs_body=False)
+
+
+def _of_no_transaction(message: NewMessage) -> NewMessage:
+    """Return a message that readers will see.
+
+    One whose flag says that it is half of a transaction, or rolled back, gets no place in a queue:
+    it would be acknowledged and never come. Clients before 4.6.1 leave the flag on what their
+    consumer could not handle.
+
+    Raises:
+        MessageIllegal: the flag says so, and the property that makes it one is not there.
+    """
+    if message.is_counted:
+        return message
+    if is_retry_topic(message.topic) or message.reconsume_times > 0:
+        return message._replace(sys_flag=message.sys_flag & ~TRANSACTION_BITS)
+    raise MessageIllegal(
+        f"the message is illegal: sysFlag {message.sys_flag} says that it is part of a "
+        f"transaction, and its property {TRANSACTION_PREPARED} does not"
+    )
+
+
+def _check_level(text: str | None) -> None:
+    """Refuse a delay level that is no number, as Java's parser does.
+
+    Raises:
+        SystemFailure: it is none.
+    """
+    if text is not None and parse_integer(text, 32) is None:
+        raise SystemFailure(f"property {DELAY} is {shown(text)!r}: give a level, a whole number")
 
 
 def _says_true(text: str | None) -> bool:

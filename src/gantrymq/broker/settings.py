@@ -93,7 +93,9 @@ class BrokerSettings:
     )  # fmt: skip
 
     # Listening
-    port: int = setting("listenPort", 10911, Whole(0, 65535), "listener")
+    port: int = setting(
+        "listenPort", 10911, Whole(0, 65534), "listener; the port above it is for slaves"
+    )
     bind_address: str = setting("bindAddress", "0.0.0.0", TEXT, "address it listens at")  # noqa: S104
     idle_s: int = setting(
         "serverChannelMaxIdleTimeSeconds", 120, Whole(1), "silent connections are closed"
@@ -281,6 +283,16 @@ class BrokerSettings:
     recalls: bool = setting(
         "recallMessageEnable", False, YES_NO, "timers can be recalled", live=True
     )
+    request_mode: str = setting(
+        "defaultMessageRequestMode", "PULL", Word(("PULL", "POP")),
+        "what a group does that asks the broker for its queues and has no mode of its own",
+        live=True,
+    )  # fmt: skip
+    pop_share_queues: int = setting(
+        "defaultPopShareQueueNum", -1, Whole(-1, 65536),
+        "neighbours whose queues each of its members pops as well; below 0: those of all",
+        live=True,
+    )  # fmt: skip
     pop_polling_max: int = setting(
         "popPollingSize", 1024, Whole(1), "pops that wait on one queue", live=True
     )

@@ -7,8 +7,6 @@ data in a temporary directory. It is ended, and the directory removed, whatever 
 from __future__ import annotations
 
 import asyncio
-import random
-import socket
 import subprocess
 import sys
 import tempfile
@@ -24,14 +22,13 @@ if TYPE_CHECKING:
 
     from gantrymq.client.producer import Producer
     from gantrymq.node.cluster_listing import BrokerRow
+    from gantrymq.node.free_ports import FreePorts
 
 DESCRIPTION: Final = """\
 gantrymq cluster demo --layout 2m-2s-sync
   start that deployment on this machine, show its brokers, send and read, and clean up"""
 READY_S_MAX: Final = 60.0
 STOP_S_MAX: Final = 10.0
-PORTS: Final = range(15_000, 32_000)
-PORT_TRIES_MAX: Final = 1000
 MESSAGES: Final = 8
 TOPIC: Final = "Demo"
 PAUSE_S: Final = 0.05
@@ -69,17 +66,17 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _demo(chosen: Namespace) -> int:
+    from gantrymq.node.free_ports import FreePorts  # noqa: PLC0415
     from gantrymq.node.layouts import ABOUT, layout  # noqa: PLC0415
 
     brokers = layout(chosen.layout)
     _say(f"{chosen.layout}: {ABOUT[chosen.layout]}")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gantrymq-demo-")))
-        ports: set[int] = set()
+        ports = FreePorts()
         name_server = f"127.0.0.1:{_start_name_server(stack, folder, ports)}"
         for file, settings in brokers.items():
-            # The VIP port is two below a broker's, that for slaves one above.
-            port = _free_port(ports, 4) + 2
+            port = ports.find_for_broker()
             _start_broker(stack, folder, file, settings, name_server, port)
         rows = asyncio.run(_wait_for_brokers(name_server, len(brokers)))
         _say(f"name server {name_server}")
@@ -96,8 +93,8 @@ def _demo(chosen: Namespace) -> int:
     return status
 
 
-def _start_name_server(stack: ExitStack, folder: Path, ports: set[int]) -> int:
-    port = _free_port(ports, 1)
+def _start_name_server(stack: ExitStack, folder: Path, ports: FreePorts) -> int:
+    port = ports.find()
     conf = folder / "namesrv.properties"
     conf.write_text(
         f"listenPort={port}\nbindAddress=127.0.0.1\nkvConfigPath={folder / 'kv.json'}\n"
@@ -141,31 +138,6 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-def _free_port(taken: set[int], count: int) -> int:
-    """Return the first of so many free ports in a row, and add them to those that are taken.
-
-    A broker takes its ports some time after this, so none is given twice; and none lies where the
-    system takes the ports of outgoing connections from, which the other brokers make meanwhile.
-    """
-    from gantrymq.errors import GantryError  # noqa: PLC0415
-
-    for _ in range(PORT_TRIES_MAX):
-        first = random.choice(PORTS)  # noqa: S311  (no secret)
-        wanted = range(first, first + count)
-        if taken.isdisjoint(wanted) and all(map(_is_free, wanted)):
-            taken.update(wanted)
-            return first
-    raise GantryError(f"no {count} free ports in a row between {PORTS[0]} and {PORTS[-1]}")
-
-
-def _is_free(port: int) -> bool:
-    try:
-        socket.create_server(("127.0.0.1", port)).close()
-    except OSError:
-        return False
-    return True
 
 
 async def _wait_for_brokers(name_server: str, count: int) -> list[BrokerRow]:

@@ -67,15 +67,14 @@ def _server(chosen: argparse.Namespace, properties: dict[str, str]) -> int:
     observed = _observed_server(node, found, may_move=not is_chosen)
 
     def started() -> None:
-        host = chosen.bind or "127.0.0.1"
-        address = f"{host}:{node.namesrv.port}"
+        address = node.namesrv.address
         _say(
             f"{PROGRAM} is ready: name server {address}, broker {node.broker.address}, "
             f"data in {chosen.data}\n"
             "try it:\n"
             f"  export NAMESRV_ADDR={address}\n"
-            "  sh bin/tools.sh org.apache.rocketmq.example.quickstart.Producer\n"
-            "  sh bin/mqadmin topicStatus -t TopicTest"
+            f"  {PROGRAM} message send TopicTest hello\n"
+            f"  {PROGRAM} message search TopicTest"
             f"{_where(observed)}"
         )
 
@@ -133,7 +132,7 @@ def _with_dashboard(
     def begin() -> None:
         started()
         settings = DashboardSettings(
-            namesrv=f"{chosen.bind or '127.0.0.1'}:{node.namesrv.port}",
+            namesrv=node.namesrv.address,
             data=chosen.data / "dashboard",
             bind=chosen.dashboard_bind,
             port=chosen.dashboard_port,
@@ -198,7 +197,7 @@ def _broker(chosen: argparse.Namespace, properties: dict[str, str]) -> int:
     def started() -> None:
         _say(
             f"broker {node.settings.name} is ready: {node.address}, name servers "
-            f"{', '.join(node.name_servers)}{_where(observed)}"
+            f"{', '.join(node.name_servers) or 'none (give them with -n)'}{_where(observed)}"
         )
 
     return run_node(observed or node, started)

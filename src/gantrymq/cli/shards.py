@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.cli.arguments import PROGRAM
+from gantrymq.errors import InvalidValue
 from gantrymq.node.access import broker_places
 from gantrymq.node.broker_node import completed
-from gantrymq.node.config import settings_text
+from gantrymq.node.config import COPIED_NAMES, settings_text
+from gantrymq.node.lifecycle import stop_signals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -38,8 +40,7 @@ def shard_properties(
     """Return the settings of one shard: name, port and directory of its own."""
     settings = completed(found.broker)
     shard = dict(properties)
-    for name in ("storePathCommitLog", "storePathConsumeQueue", "storePathIndex"):
-        shard.pop(name, None)
+    _own_directories(shard, found, number)
     shard["brokerName"] = f"{settings.name}-{number}"
     shard["listenPort"] = str(settings.port + number * PORT_STEP)
     if settings.metrics_port > 0:
@@ -51,8 +52,29 @@ def shard_properties(
             shard["usersFile"] = str(places.users.absolute())
         if settings.users_key_file:
             shard["usersKeyFile"] = str(places.key.absolute())
-    shard["storePathRootDir"] = str(found.store.paths.root.absolute() / f"shard-{number}")
     return shard
+
+
+def _own_directories(shard: dict[str, str], found: BrokerConfig, number: int) -> None:
+    """Give a shard a directory of its own wherever the file names one.
+
+    A log below the root is found below the shard's root; one on another disk stays on that disk.
+    """
+    paths = found.store.paths
+    root, own = paths.root.absolute(), f"shard-{number}"
+    shard["storePathRootDir"] = str(root / own)
+    logs = [path.absolute() for path in paths.commit_log]
+    elsewhere = [path for path in logs if not path.is_relative_to(root)]
+    if elsewhere:
+        shard["storePathCommitLog"] = paths.splitter.join(str(path / own) for path in logs)
+    else:
+        shard.pop("storePathCommitLog", None)
+    if paths.read_only_commit_log:
+        shard["readOnlyCommitLogStorePaths"] = paths.splitter.join(
+            str(path.absolute() / own) for path in paths.read_only_commit_log
+        )
+    for name in COPIED_NAMES:
+        shard.pop(name, None)
 
 
 def run_shards(
@@ -62,7 +84,16 @@ def run_shards(
     say: Callable[[str], None],
     log_level: str = "warning",
 ) -> int:
-    """Run so many brokers until a signal, or until one of them ends; return the exit status."""
+    """Run so many brokers until a signal, or until one of them ends; return the exit status.
+
+    Raises:
+        InvalidValue: the settings are such that shards would share what each must have alone.
+    """
+    if properties.get("haMasterAddress", "").strip():
+        raise InvalidValue(
+            f"haMasterAddress names one master, and each of {count} shards has its own: leave it "
+            "out, slaves find theirs by name servers"
+        )
     with tempfile.TemporaryDirectory(prefix="gantrymq-shards-") as folder:
         files = []
         for number in range(count):
@@ -106,7 +137,7 @@ async def _life(files: list[Path], say: Callable[[str], None], log_level: str) -
             if child.poll() is None:
                 child.terminate()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in stop_signals():
         loop.add_signal_handler(number, stop)
     say(f"{len(children)} shards, processes {', '.join(str(child.pid) for child in children)}")
     while all(child.poll() is None for child in children):

@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from gantrymq.errors import GantryError, ProtocolError
-from gantrymq.kernel import kernel
-from gantrymq.limits import FRAME_BYTES_MAX
+from gantrymq.errors import GantryError
+from gantrymq.transport.command_service import take_each
 from gantrymq.wire.codes import RequestCode, ResponseCode
-from gantrymq.wire.frame import decode_frame, encode_frame
-from gantrymq.wire.peer import DATA_BYTES_ENOUGH, Taken, answer_bytes
-from gantrymq.wire.settling import answer_error
+from gantrymq.wire.frame import encode_frame
+from gantrymq.wire.response_errors import ServiceNotAvailable
+from gantrymq.wire.settling import handle
 from gantrymq.wire.signing import ACCESS_KEY
 from gantrymq.wire.signing import FORWARDED as MARK
 
@@ -32,9 +31,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gantrymq.kernel.interface import Buffer
+    from gantrymq.kernel.values import Frame
     from gantrymq.transport.requester import Connections
     from gantrymq.wire.command import Command
-    from gantrymq.wire.peer import Answer, Peer, Pending, Service
+    from gantrymq.wire.peer import Answer, Peer, Pending, Service, Taken
 
 FORWARDED: Final = frozenset(
     {
@@ -52,6 +52,7 @@ WAIT_S: Final = 2.5
 """For a successor: less than the 3 s after which clients give a send up."""
 PAUSE_S: Final = 0.05
 WAITING_MAX: Final = 10_000
+CHANGING: Final = "this broker changes its role; try again"
 
 
 class Forwarding:
@@ -112,46 +113,33 @@ class Forwarding:
         """Hand on, or pass on what is for a master."""
         if not self.is_on and self._inner is not None:
             return self._inner.take(buffer, start, end, peer)
-        frames, behind = kernel.split_frames(buffer, start, end, FRAME_BYTES_MAX)
-        answers: list[Pending] = []
-        size = 0
-        for frame in frames:
-            try:
-                request = decode_frame(buffer, frame)
-            except ProtocolError:
-                if frame.start == start:
-                    raise
-                return Taken(frame.start, answers)
-            if request.is_response:
-                return Taken(frame.start, answers)
-            if self.is_on and request.code in FORWARDED and MARK not in request.fields:
-                answers.append(self._checked(request, peer))
-            elif self._inner is None:
-                answers.append(_refused(request, "this broker changes its role; try again"))
-            else:
-                given = self._inner.take(buffer, frame.start, frame.end, peer).answers
-                answers += given
-                size += sum(map(answer_bytes, given))
-                if size > DATA_BYTES_ENOUGH:
-                    return Taken(frame.end, answers)
-        return Taken(behind, answers)
 
-    def _checked(self, request: Command, peer: Peer) -> Pending:
-        """Pass on what the client may ask, and refuse the rest."""
-        try:
-            if self.check is not None:
-                self.check(request.code, request, peer)
-        except GantryError as error:
-            return None if request.is_oneway else answer_error(request, error, peer.address)
-        if self.check is not None and _only_certified(request, peer):
-            return _refused(request, "ask the next master, which can see your certificate")
-        return self._forward(request, peer)
+        def answered(request: Command, frame: Frame) -> list[Pending]:
+            if self.is_on and request.code in FORWARDED and MARK not in request.fields:
+                return [handle(self._pass_on, request, peer)]
+            if self._inner is None:
+                return [handle(_refuse, request, peer)]
+            return self._inner.take(buffer, frame.start, frame.end, peer).answers
+
+        return take_each(buffer, start, end, answered)
 
     # -- passing on -------------------------------------------------------------------------------
 
+    def _pass_on(self, request: Command, peer: Peer) -> Pending:
+        """Pass on what the client may ask.
+
+        Raises:
+            ResponseError: it may not, or only the next master can tell.
+        """
+        if self.check is not None:
+            self.check(request.code, request, peer)
+            if _only_certified(request, peer):
+                raise _unavailable("ask the next master, which can see your certificate")
+        return self._forward(request, peer)
+
     async def _forward(self, request: Command, peer: Peer) -> Answer:
         if self._waiting >= WAITING_MAX:
-            return _refused(request, f"{WAITING_MAX} requests wait for the next master already")
+            raise _unavailable(f"{WAITING_MAX} requests wait for the next master already")
         self._waiting += 1
         self.total += 1
         try:
@@ -186,13 +174,13 @@ class Forwarding:
                 except GantryError as error:
                     why = str(error)
             await asyncio.sleep(min(PAUSE_S, max(left, 0.0)))
-        return _refused(request, why)
+        raise _unavailable(why)
 
     async def _here(self, request: Command, peer: Peer) -> Answer:
         """Let the broker behind have it after all: it is master again."""
         frame = encode_frame(request)
         if self._inner is None:
-            return _refused(request, "this broker changes its role; try again")
+            raise _unavailable(CHANGING)
         answers = self._inner.take(frame, 0, len(frame), peer).answers
         first = answers[0] if answers else None
         if asyncio.isfuture(first) or asyncio.iscoroutine(first):
@@ -206,9 +194,9 @@ def _only_certified(request: Command, peer: Peer) -> bool:
     return request.code in PLACED and bool(peer.certificate) and ACCESS_KEY not in request.fields
 
 
-def _refused(request: Command, why: str) -> Command | None:
-    if request.is_oneway:
-        return None
-    return request.response(
-        ResponseCode.SERVICE_NOT_AVAILABLE, remark=f"service not available now: {why}"
-    )
+def _refuse(_request: Command, _peer: Peer) -> Pending:
+    raise _unavailable(CHANGING)
+
+
+def _unavailable(why: str) -> ServiceNotAvailable:
+    return ServiceNotAvailable(f"service not available now: {why}")

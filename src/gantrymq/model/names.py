@@ -49,6 +49,8 @@ SELF_TEST_TOPIC: Final = "SELF_TEST_TOPIC"
 OFFSET_MOVED_TOPIC: Final = "OFFSET_MOVED_EVENT"
 ROCKSDB_CHECKPOINT_TOPIC: Final = "CHECKPOINT_TOPIC"
 TIMER_TOPIC: Final = "rmq_sys_wheel_timer"
+REVIVE_PREFIX: Final = f"{SYSTEM_TOPIC_PREFIX}REVIVE_LOG_"
+"""Of pop's check points and acknowledgements, one topic for each cluster."""
 JOURNAL_TOPIC: Final = "rmq_sys_gantrymq_metadata"
 """Ours: changes of topics, groups and offsets, for slaves that may become master. By its prefix it
 is a system topic to every Apache tool."""
@@ -211,8 +213,16 @@ def is_system_group(group: str) -> bool:
 
 
 def may_send_to(topic: str) -> bool:
-    """Say whether a client may send to a topic at all."""
-    return topic not in NO_SEND_TOPICS and topic != JOURNAL_TOPIC
+    """Say whether a client may send to a topic at all.
+
+    Apache lets clients write into the logs of timers and of pop, too. What is no record of theirs
+    is passed over there: it would be acknowledged and never come.
+    """
+    return (
+        topic not in NO_SEND_TOPICS
+        and topic not in {JOURNAL_TOPIC, TIMER_TOPIC}
+        and not topic.startswith(REVIVE_PREFIX)
+    )
 
 
 def is_retry_topic(topic: str) -> bool:
@@ -280,7 +290,7 @@ def reply_topic(cluster: str) -> str:
 
 def revive_topic(cluster: str) -> str:
     """Return the topic of pop check points and acknowledgements."""
-    return f"{SYSTEM_TOPIC_PREFIX}REVIVE_LOG_{cluster}"
+    return f"{REVIVE_PREFIX}{cluster}"
 
 
 def with_namespace(namespace: str, name: str) -> str:

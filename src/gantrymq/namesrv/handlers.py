@@ -34,6 +34,19 @@ if TYPE_CHECKING:
     from gantrymq.namesrv.members import LowestChanged
     from gantrymq.wire.peer import Peer
 
+_CLIENT_CODES: Final = frozenset(
+    {
+        RequestCode.SEND_MESSAGE,
+        RequestCode.SEND_MESSAGE_V2,
+        RequestCode.SEND_BATCH_MESSAGE,
+        RequestCode.PULL_MESSAGE,
+        RequestCode.HEART_BEAT,
+        RequestCode.GET_CONSUMER_LIST_BY_GROUP,
+        RequestCode.GET_BROKER_RUNTIME_INFO,
+        RequestCode.UPDATE_AND_CREATE_TOPIC,
+    }
+)
+"""What clients and tools ask brokers first."""
 _CONTROLLER_CODES: Final = frozenset(range(1001, 1019)) - {
     RequestCode.GET_BROKER_EPOCH_CACHE,
     RequestCode.NOTIFY_BROKER_ROLE_CHANGED,
@@ -185,6 +198,11 @@ def _refused(request: Command) -> Command:
         remark = (
             f"request code {request.code} is for a controller, and this name server has none: "
             "masters are elected through etcd; leave enableControllerMode off"
+        )
+    elif request.code in _CLIENT_CODES:
+        remark = (
+            f"request type {request.code} not supported by a name server: ask a broker; is an "
+            "address of a name server given where a broker's belongs?"
         )
     else:
         remark = f"request type {request.code} not supported by a name server"

@@ -18,14 +18,8 @@ from gantrymq.cluster.replication import Replication
 from gantrymq.model.message import Host
 from gantrymq.model.topic import Perm
 from gantrymq.node.access import opened_access
-from gantrymq.node.machine import (
-    bound_address,
-    free_port,
-    host_name,
-    memory_bytes,
-    own_address,
-    resolved,
-)
+from gantrymq.node.free_ports import HA_PORT_STEP, VIP_PORT_STEP, FreePorts
+from gantrymq.node.machine import bound_address, host_name, memory_bytes, own_address, resolved
 from gantrymq.node.registrar import BrokerAddress, Registrar, Rules
 from gantrymq.node.topic_routes import TopicRoutes
 from gantrymq.store.files import OsFiles
@@ -54,9 +48,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-VIP_PORT_STEP: Final = 2
-"""The VIP listener is so much below the main one."""
-HA_PORT_STEP: Final = 1
 DRAIN_S: Final = 3.0
 """How long answers may take to get out at a stop."""
 TICK_S_MAX: Final = 1.0
@@ -65,7 +56,8 @@ TICK_S_MAX: Final = 1.0
 
 def completed(settings: BrokerSettings) -> BrokerSettings:
     """Return the settings with what the machine knows in place of what is not said."""
-    address = settings.address or bound_address(settings.bind_address) or own_address()
+    bind = settings.bind_address
+    address = settings.address or bound_address(bind) or own_address(bind)
     return replace(
         settings,
         name=settings.name or host_name(),
@@ -177,7 +169,7 @@ class BrokerNode:
         )
         if self.port == 0:
             # Message ids hold the port, so it is chosen before anything is stored.
-            self.port = free_port(self.settings.bind_address, HA_PORT_STEP)
+            self.port = FreePorts(self.settings.bind_address).find((HA_PORT_STEP,))
         host = encode_host(Host(await resolved(self.settings.address), self.port))
         around = self._surroundings()
         self.settings, self._store_settings = restored(
@@ -247,8 +239,8 @@ class BrokerNode:
             return
         bind, port = self.settings.bind_address, self.port
         addresses = [(bind, port)]
-        if self.settings.port > VIP_PORT_STEP:
-            addresses.append((bind, port - VIP_PORT_STEP))
+        if self.settings.port + VIP_PORT_STEP > 0:
+            addresses.append((bind, port + VIP_PORT_STEP))
         server = Server(
             broker.service if self._front is None else self._front(broker.service),
             addresses,

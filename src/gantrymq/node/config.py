@@ -7,22 +7,28 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gantrymq.broker.settings import BrokerSettings, broker_properties, broker_rows
 from gantrymq.errors import ContentError, InvalidValue
 from gantrymq.model.secrets import masked
 from gantrymq.namesrv import settings as namesrv
-from gantrymq.node.switches import refused_switches
-from gantrymq.store.settings import BrokerRole, InvalidSettings, StoreSettings, read_settings
-from gantrymq.store.settings_names import FOREIGN
+from gantrymq.node.switches import refused_in_name_servers, refused_switches
+from gantrymq.store.settings import (
+    BrokerRole,
+    InvalidSettings,
+    StoreSettings,
+    read_settings,
+    unknown_names,
+)
+from gantrymq.store.settings_names import FOREIGN, OF_THE_CONTROLLER
 from gantrymq.transport.addresses import split_address
 from gantrymq.transport.tls import ClientTls, ServerTls, TlsMode
 from gantrymq.wire.bodies.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
     from gantrymq.namesrv.settings import NamesrvSettings
 
@@ -31,6 +37,13 @@ log = logging.getLogger(__name__)
 
 APACHE_METRICS_PORT: Final = 5557
 """Apache's default for Prometheus, and the one of `gantrymq server`."""
+COPIED_NAMES: Final = {
+    "storePathConsumeQueue": "consumequeue",
+    "storePathIndex": "index",
+    "storeCheckpoint": "checkpoint",
+    "abortFile": "abort",
+}
+"""Names that stand in many files, and where below the root that is which they speak of."""
 
 
 class BrokerConfig(NamedTuple):
@@ -174,7 +187,16 @@ def read_broker_config(properties: Mapping[str, str], home: Path) -> BrokerConfi
             )
     if problems or store is None:
         raise InvalidSettings(problems)
+    _tell_of_paths(properties, store.paths.root)
     return BrokerConfig(broker, store, read_tls(properties), read_client_tls(properties))
+
+
+def _tell_of_paths(properties: Mapping[str, str], root: Path) -> None:
+    """Say where something lies that a file seems to put elsewhere, which Apache's never does."""
+    for name, place in COPIED_NAMES.items():
+        text = properties.get(name, "").strip()
+        if text and Path(text).expanduser() != root / place:
+            log.warning("%s=%s has no effect, as with Apache: it is %s", name, text, root / place)
 
 
 def read_tls(properties: Mapping[str, str]) -> ServerTls:
@@ -214,10 +236,20 @@ def read_client_tls(properties: Mapping[str, str]) -> ClientTls | None:
 def read_namesrv_settings(properties: Mapping[str, str]) -> NamesrvSettings:
     """Return the settings of a name server.
 
+    Names of Apache's that mean nothing here are passed over, as in a broker's file.
+
     Raises:
-        InvalidValue: values that are not allowed.
+        InvalidValue: unknown names, values that are not allowed, what there is not here.
     """
-    return namesrv.read_settings(properties)
+    problems = list(refused_in_name_servers(properties))
+    problems += unknown_names(properties, namesrv.SETTING_NAMES | FOREIGN | OF_THE_CONTROLLER)
+    try:
+        settings = namesrv.read_settings(properties)
+    except InvalidValue as error:
+        problems.append(str(error))
+    if problems:
+        raise InvalidSettings(problems)
+    return settings
 
 
 def namesrv_properties(settings: NamesrvSettings) -> dict[str, str]:

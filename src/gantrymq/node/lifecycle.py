@@ -7,6 +7,7 @@ import gc
 import signal
 from typing import TYPE_CHECKING, Protocol
 
+from gantrymq.node.machine import take_all_files
 from gantrymq.transport.loop import run
 
 if TYPE_CHECKING:
@@ -29,18 +30,26 @@ class Node(Protocol):
         ...
 
 
+def stop_signals() -> tuple[int, ...]:
+    """Return the signals that say stop; the end of its terminal too, unless `nohup` hides it."""
+    hidden = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    usual = (signal.SIGTERM, signal.SIGINT)
+    return usual if hidden else (*usual, signal.SIGHUP)
+
+
 def run_node(node: Node, started: Callable[[], None]) -> int:
-    """Run a node until SIGTERM or SIGINT; return the exit status.
+    """Run a node until it is told to stop (`stop_signals`); return the exit status.
 
     A second signal while it stops ends the process at once, as without a handler.
     """
+    take_all_files()
     return run(_life(node, started))
 
 
 async def _life(node: Node, started: Callable[[], None]) -> int:
     loop = asyncio.get_running_loop()
     told = asyncio.Event()
-    signals = (signal.SIGTERM, signal.SIGINT)
+    signals = stop_signals()
     for number in signals:
         loop.add_signal_handler(number, told.set)
     try:

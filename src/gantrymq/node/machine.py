@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import errno
+import logging
 import os
-import random
+import resource
 import socket
 from ipaddress import ip_address
 from pathlib import Path
@@ -13,23 +13,33 @@ from typing import Final
 
 from gantrymq.errors import InvalidValue
 
+log = logging.getLogger(__name__)
+
 IP_V6: Final = 6
-FREE_PORT_TRIES_MAX: Final = 100
-FREE_PORTS: Final = range(15_000, 32_000)
-"""Below those that systems give to outgoing connections: one of them could come in between."""
+FILES_MAX: Final = 1 << 20
+"""Open files that are taken; what a system without a limit says is no number."""
 
 
-def own_address() -> str:
+def own_address(bind_address: str = "") -> str:
     """Return the address that others on the network most likely reach this machine by.
 
-    No packet is sent: connecting a datagram socket only asks the routing table.
+    It is one that a listener at all addresses of a family has. No packet is sent: connecting a
+    datagram socket only asks the routing table.
     """
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))
-            return str(probe.getsockname()[0])
-        except OSError:
-            return "127.0.0.1"
+    is_v6 = ":" in bind_address
+    family = socket.AF_INET6 if is_v6 else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect(("2001:db8::1" if is_v6 else "192.0.2.1", 9))
+            found = str(probe.getsockname()[0])
+    except OSError:
+        return loopback(bind_address)
+    return f"[{found}]" if is_v6 else found
+
+
+def loopback(bind_address: str) -> str:
+    """Return by which host this machine reaches a listener of its own."""
+    return bound_address(bind_address) or ("[::1]" if ":" in bind_address else "127.0.0.1")
 
 
 def bound_address(bind_address: str) -> str:
@@ -81,28 +91,22 @@ async def resolved(host: str) -> str:
     return str(ip_address(str(found[0][4][0]).partition("%")[0]))
 
 
-def free_port(bind_address: str, other_step: int = 0) -> int:
-    """Return a port that nobody listens at now, nor at the one so many further on.
+def take_all_files() -> int:
+    """Let this process open as many files as it may; return how many that are.
 
-    Raises:
-        OSError: there are none, or the address is not of this machine.
+    A shell gives a thousand, for programs that use `select`. Every client is one, and so is every
+    file of the store; Java's machine does the same for Apache's servers.
     """
-    family = socket.AF_INET6 if ":" in bind_address else socket.AF_INET
-    for _ in range(FREE_PORT_TRIES_MAX):
-        port = random.choice(FREE_PORTS)  # noqa: S311  (no secret)
-        with (
-            socket.socket(family, socket.SOCK_STREAM) as probe,
-            socket.socket(family, socket.SOCK_STREAM) as other,
-        ):
-            try:
-                probe.bind((bind_address, port))
-                other.bind((bind_address, port + other_step if other_step else 0))
-            except OSError as error:
-                if error.errno != errno.EADDRINUSE:
-                    raise
-                continue
-            return port
-    raise OSError(errno.EADDRINUSE, f"no two free ports {other_step} apart; name one (listenPort)")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES_MAX if hard == resource.RLIM_INFINITY else min(hard, FILES_MAX)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return soft
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    except (OSError, ValueError) as error:  # some systems have a bound beside the one they tell
+        log.info("the limit of open files stays %d: %s", soft, error)
+        return soft
+    return wanted
 
 
 def boot_id() -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from gantrymq.clock import SystemClock
 from gantrymq.namesrv.handlers import NameServer
 from gantrymq.node.access import opened_namesrv_access
+from gantrymq.node.machine import loopback
 from gantrymq.store import config_files
 from gantrymq.store.files import OsFiles
 from gantrymq.transport.command_service import CommandService
@@ -59,6 +60,11 @@ class NamesrvNode:
         """Check who asks, with the accounts that this process has already."""
         self._access = access
         self.name_server.check = access.access.check
+
+    @property
+    def address(self) -> str:
+        """Return the `host:port` by which it is reached from its own machine."""
+        return f"{loopback(self._settings.bind_address)}:{self.port}"
 
     @property
     def connection_table(self) -> ConnectionTable | None:

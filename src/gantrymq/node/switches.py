@@ -33,6 +33,12 @@ _NO_ROCKSDB: Final = (
     "leave it out, and let queues be built from the log"
 )
 _NO_PLUG_IN: Final = "there are no store plug-ins here; leave it out"
+_NO_MORE_SLAVES: Final = (
+    "a SYNC_MASTER waits for one slave here, whatever it has: say 2 or leave it out; where a "
+    "message must be on more of them use automatic failover (failoverEtcd)"
+)
+_NO_FILTER_SERVERS: Final = "there are no filter servers here; leave it out, and filter by SQL92"
+_NO_REJECTION: Final = "consumers that pull are not kept out here; leave it out"
 _REFUSED: Final[Mapping[str, tuple[frozenset[str], str]]] = {
     "authenticationEnabled": (_OFF, _NO_USERS_OF_5),
     "authorizationEnabled": (_OFF, _NO_USERS_OF_5),
@@ -41,13 +47,31 @@ _REFUSED: Final[Mapping[str, tuple[frozenset[str], str]]] = {
     "duplicationEnable": (_OFF, _NO_SECOND_COPY),
     "storeType": (frozenset({"", "default"}), _NO_ROCKSDB),
     "messageStorePlugIn": (frozenset({""}), _NO_PLUG_IN),
+    "inSyncReplicas": (frozenset({"", "1", "2"}), _NO_MORE_SLAVES),
+    "filterServerNums": (frozenset({"", "0"}), _NO_FILTER_SERVERS),
+    "rejectPullConsumerEnable": (_OFF, _NO_REJECTION),
 }
 """Name to the values that ask for nothing, and what to say about the others."""
+_ADDRESS_SERVERS: Final = ("fetchNamesrvAddrByAddressServer", "fetchNameSrvAddrByDnsLookup")
 
 
 def refused_switches(properties: Mapping[str, str]) -> Iterator[str]:
-    """Yield a sentence for every switch that asks for what there is not."""
+    """Yield a sentence for every switch of a broker that asks for what there is not."""
     for name, (harmless, why) in _REFUSED.items():
         text = properties.get(name, "").strip()
         if text.lower() not in harmless:
             yield f"{name} is {text!r}, and {why}"
+    for name in _ADDRESS_SERVERS:
+        text = properties.get(name, "").strip()
+        if text.lower() not in _OFF and not properties.get("namesrvAddr", "").strip():
+            yield (
+                f"{name} is {text!r}, and nobody is asked where name servers are here: leave it "
+                "out, and give their addresses (namesrvAddr, -n)"
+            )
+
+
+def refused_in_name_servers(properties: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence for every switch of a name server that asks for what there is not."""
+    text = properties.get("enableControllerInNamesrv", "").strip()
+    if text.lower() not in _OFF:
+        yield f"enableControllerInNamesrv is {text!r}, and {_NO_CONTROLLER}"

@@ -39,7 +39,7 @@ from gantrymq.store.settings_service import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
 __all__ = [
     "BrokerRole",
@@ -208,6 +208,11 @@ def changed_settings(current: StoreSettings, changes: Mapping[str, str]) -> Stor
 
 def _unknown_names(properties: Mapping[str, str], foreign: frozenset[str]) -> list[str]:
     known = {name for row in known_settings() for name in row.names} | foreign | {ROOT_NAME}
+    return unknown_names(properties, known)
+
+
+def unknown_names(properties: Iterable[str], known: Collection[str]) -> list[str]:
+    """Return a sentence for every name of a file that is not among the known ones."""
     by_lower = {name.lower(): name for name in known}
     problems = []
     for name in properties:

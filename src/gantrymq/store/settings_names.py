@@ -181,7 +181,29 @@ OF_THE_NAME_SERVER: Final = _names(
 )
 """NamesrvConfig, with the controller that 5.x runs in it."""
 
+OF_COPIED_FILES: Final = _names(
+    """
+    abortFile checkTransactionMessageEnable storeCheckpoint storePathConsumeQueue storePathIndex
+    """
+)
+"""Names that no release reads and half the files in use have: they go from hand to hand."""
+
+OF_THE_CONTROLLER: Final = _names(
+    """
+    controllerDLegerGroup controllerDLegerPeers controllerDLegerSelfId
+    controllerRequestThreadPoolQueueCapacity controllerStorePath controllerThreadPoolNums
+    controllerType electMasterMaxRetryCount enableElectUncleanMaster mappedFileSize
+    notifyBrokerRoleChanged scanInactiveMasterInterval
+    """
+)
+"""ControllerConfig, which may stand in a name server's file."""
+
 FOREIGN: Final = (
-    WITHOUT_EFFECT | OF_LATER_RELEASES | OF_THE_BROKER | OF_THE_NETWORK | OF_THE_NAME_SERVER
+    WITHOUT_EFFECT
+    | OF_LATER_RELEASES
+    | OF_COPIED_FILES
+    | OF_THE_BROKER
+    | OF_THE_NETWORK
+    | OF_THE_NAME_SERVER
 )
 """Every name that the store passes over."""

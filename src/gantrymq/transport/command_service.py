@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gantrymq.kernel.interface import Buffer
+    from gantrymq.kernel.values import Frame
     from gantrymq.wire.command import Command
     from gantrymq.wire.peer import Handler, Peer, Pending
 
@@ -27,6 +28,35 @@ if TYPE_CHECKING:
 def refuse(request: Command, peer: Peer) -> Pending:
     """Handle a request by not knowing it: for a client that offers nothing."""
     raise RequestCodeNotSupported(f"request type {request.code} not supported")
+
+
+def take_each(
+    buffer: Buffer, start: int, end: int, answered: Callable[[Command, Frame], list[Pending]]
+) -> Taken:
+    """Have every request of a range answered, up to a response or a frame that is none.
+
+    Raises:
+        ProtocolError: the first frame is not one.
+    """
+    frames, behind = kernel.split_frames(buffer, start, end, FRAME_BYTES_MAX)
+    answers: list[Pending] = []
+    size = 0
+    for frame in frames:
+        try:
+            request = decode_frame(buffer, frame)
+        except ProtocolError:
+            if frame.start == start:
+                raise
+            return Taken(frame.start, answers)
+        if request.is_response:
+            return Taken(frame.start, answers)
+        for answer in answered(request, frame):
+            if answer is not None:
+                answers.append(answer)
+                size += answer_bytes(answer)
+        if size > DATA_BYTES_ENOUGH:
+            return Taken(frame.end, answers)
+    return Taken(behind, answers)
 
 
 class CommandService:
@@ -70,22 +100,6 @@ class CommandService:
         Raises:
             ProtocolError: the first frame is not one.
         """
-        frames, behind = kernel.split_frames(buffer, start, end, FRAME_BYTES_MAX)
-        answers: list[Pending] = []
-        size = 0
-        for frame in frames:
-            try:
-                request = decode_frame(buffer, frame)
-            except ProtocolError:
-                if frame.start == start:
-                    raise
-                return Taken(frame.start, answers)
-            if request.is_response:
-                return Taken(frame.start, answers)
-            answer = handle(self._handler, request, peer)
-            if answer is not None:
-                answers.append(answer)
-                size += answer_bytes(answer)
-                if size > DATA_BYTES_ENOUGH:
-                    return Taken(frame.end, answers)
-        return Taken(behind, answers)
+        return take_each(
+            buffer, start, end, lambda request, _frame: [handle(self._handler, request, peer)]
+        )

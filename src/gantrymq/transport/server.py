@@ -161,9 +161,14 @@ class Server:
 
 async def _bind(loop: asyncio.AbstractEventLoop, host: str, port: int) -> list[socket.socket]:
     """Return a bound socket for each address that a host has."""
-    found = await loop.getaddrinfo(
-        host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )
+    try:
+        found = await loop.getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+    except OSError as error:
+        raise OSError(
+            error.errno, f"cannot listen on {host}:{port}: {error.strerror or error}"
+        ) from error
     listeners: list[socket.socket] = []
     for family, kind, protocol, _name, address in dict.fromkeys(found):
         listener = socket.socket(family, kind, protocol)

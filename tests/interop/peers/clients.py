@@ -24,7 +24,9 @@ class Client(NamedTuple):
 JAVA: Final = frozenset({
     "creates", "oneway", "queue", "batch", "request", "orderly", "unlocking", "orderly_retry",
     "sql", "sql_checked", "from", "pull", "query", "retries", "transactions", "many",
+    "traces", "traces_of_readers",
 })  # fmt: skip
+JAVA_5: Final = JAVA - {"traces_of_readers"} | {"pops", "gathers", "timers"}
 GO: Final = frozenset({
     "creates", "oneway", "batch", "request", "orderly", "sql", "from", "retries", "transactions",
 })  # fmt: skip
@@ -32,8 +34,8 @@ GO: Final = frozenset({
 CLIENTS: Final = {
     "java-4.9.7": Client(lambda: peers.java("4.9.7"), JAVA),
     "java-4.9.7-binary": Client(lambda: peers.java("4.9.7", BINARY), JAVA),
-    "java-5.5.0": Client(lambda: peers.java("5.5.0"), JAVA),
-    "java-5.5.0-binary": Client(lambda: peers.java("5.5.0", BINARY), JAVA),
+    "java-5.5.0": Client(lambda: peers.java("5.5.0"), JAVA_5),
+    "java-5.5.0-binary": Client(lambda: peers.java("5.5.0", BINARY), JAVA_5),
     "go": Client(peers.go, GO),
     "node": Client(peers.node, frozenset({"sql", "from", "retries"})),
     "cpp": Client(peers.cpp, frozenset({"creates", "oneway", "orderly", "unlocking"})),

@@ -7,10 +7,12 @@ A scenario takes a `World` (one client program, one server) and asserts what a u
 from __future__ import annotations
 
 import hashlib
+import json
 import struct
 import threading
 import time
 from collections import Counter, defaultdict
+from contextlib import suppress
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -38,6 +40,7 @@ SETTINGS: Final = {
     "messageDelayLevel": "1s 2s 3s 3s 4s",
     "transactionTimeOut": "1000",
     "transactionCheckInterval": "1000",
+    "recallMessageEnable": "true",
 }
 """What a broker is given for these scenarios, Apache's or ours."""
 LEVEL_SECONDS: Final = {1: 1, 2: 2, 3: 3}
@@ -723,6 +726,103 @@ def transactions(world: World) -> None:
     world.nothing_else(consumer, visible)
 
 
+def pops(world: World) -> None:
+    """The broker shares out, members pop and acknowledge; what fails comes again by itself."""
+    topic, group = world.topic(), world.new_name("group")
+    mode = {"topic": topic, "consumerGroup": group, "mode": "POP", "popShareQueueNum": 0}
+    with world.raw() as client:
+        client.want(RequestCode.SET_MESSAGE_REQUEST_MODE, None, json.dumps(mode).encode())
+    members = [world.consumer(topic, group, pops=True, failures=1) for _ in range(2)]
+    bodies = texts(12)
+    world.send(topic, [{"body": body} for body in bodies])
+
+    def received() -> list[Message]:
+        return [message for one in members for message in one.received()]
+
+    assert world.wait(lambda: len(received()) >= 2 * len(bodies))
+    time.sleep(QUIET_SECONDS)
+    found = sorted((message["body"], message["times"]) for message in received())
+    assert found == sorted((body, times) for body in bodies for times in (0, 1))
+    assert all(message["properties"].get("POP_CK") for message in received()), "not pulled"
+
+
+def assigned(world: World) -> None:
+    """Members that ask the broker for their queues share them, and pull where nothing is set."""
+    topic, group = world.topic(), world.new_name("group")
+    members = [world.consumer(topic, group, pops=True, quick=True) for _ in range(2)]
+    bodies = texts(12)
+    world.send(topic, [{"body": body} for body in bodies])
+
+    def received() -> list[Message]:
+        return [message for one in members for message in one.received()]
+
+    assert world.wait(lambda: len(received()) >= len(bodies))
+    time.sleep(QUIET_SECONDS)
+    assert sorted({message["body"] for message in received()}) == sorted(bodies)
+    assert not any(message["properties"].get("POP_CK") for message in received()), "not popped"
+
+
+def gathered(world: World) -> None:
+    """A producer of 5.x that gathers its sends into batches is told of each by itself."""
+    topic, producer = world.topic(), world.new_name("producer")
+    world.peer.call("producer", name=producer, group=producer, gathers=True)
+    consumer = world.consumer(topic)
+    bodies = texts(64)
+    sent = world.send(topic, [{"body": body} for body in bodies], "async", producer)
+    assert len({(one["queue"], one["offset"]) for one in sent}) == len(bodies)
+    found = world.all_of(consumer, bodies)
+    assert {one["key"] for one in found} == {one["key"] for one in sent}
+    places = {one["key"]: (one["queue"], one["offset"]) for one in sent}
+    assert all(places[one["key"]] == (one["queue"], one["offset"]) for one in found)
+
+
+def timers(world: World) -> None:
+    """A message for a second comes in it, and one that is taken back does not."""
+    topic, producer = world.topic(), world.producer()
+    consumer = world.consumer(topic)
+    taken = world.send(topic, [{"body": "taken back", "timer_s": 4}], producer=producer)[0]
+    bodies = [f"after {seconds}" for seconds in (1, 2, 5)]
+    sent = [{"body": body, "timer_s": int(body.split()[1])} for body in bodies]
+    world.send(topic, sent, producer=producer)
+    told = world.peer.call("recall", producer=producer, topic=topic, handle=taken["handle"])
+    assert told == taken["key"]
+    for message in world.all_of(consumer, bodies):
+        waited = (message["received"] - message["born"]) / 1000
+        due = int(message["body"].split()[1])
+        # The second in which it is due is over before it comes.
+        assert due <= waited <= due + 1 + LATE_SECONDS_MAX, (message["body"], waited)
+    world.nothing_else(consumer, bodies)
+
+
+def _traced(world: World, kinds: set[str]) -> None:
+    """Have a message sent and read by clients that trace, and find what they left of it."""
+    topic, producer = world.topic(), world.new_name("producer")
+    world.peer.call("producer", name=producer, group=producer, traces=True)
+    consumer = world.consumer(topic, traces=True)
+    sent = world.send(topic, [{"body": "traced"}], producer=producer)[0]
+    world.all_of(consumer, ["traced"])
+    asked = {"topic": "RMQ_SYS_TRACE_TOPIC", "keys": sent["key"]}
+    deadline = time.monotonic() + RECEIVE_SECONDS_MAX
+    seen: set[str] = set()
+    while not kinds <= seen:
+        assert time.monotonic() < deadline, f"only {seen} of it can be found"
+        time.sleep(0.5)
+        with suppress(PeerError):  # nothing of it is there yet
+            found = world.peer.call("query", **asked, name=world.new_name("admin"))
+            records = [record for one in found for record in one["body"].split("\x02")]
+            seen = {record.split("\x01")[0] for record in records if sent["key"] in record}
+
+
+def traces(world: World) -> None:
+    """A producer that traces leaves what it did in the trace topic, where its key finds it."""
+    _traced(world, {"Pub"})
+
+
+def traces_of_readers(world: World) -> None:
+    """So does a consumer; those of 5.x only where messages have MSG_REGION, as on 5.x brokers."""
+    _traced(world, {"Pub", "SubBefore", "SubAfter"})
+
+
 class Scenario(NamedTuple):
     """A scenario, and what a client must be able to do for it."""
 
@@ -762,5 +862,11 @@ SCENARIOS: Final = {
         Scenario(retry),
         Scenario(dead_letters, "retries"),
         Scenario(transactions, "transactions"),
+        Scenario(traces, "traces"),
+        Scenario(traces_of_readers, "traces_of_readers"),
+        Scenario(pops, "pops"),
+        Scenario(assigned, "pops"),
+        Scenario(gathered, "gathers"),
+        Scenario(timers, "timers"),
     )
 }

@@ -140,14 +140,16 @@ def test_settings_change_while_it_runs() -> None:
     rig = BrokerRig()
     rig.store_some(b"x")
     told = rig.routes_changed
+    rig.broker.tables.topics.put(TopicConfig("Ordered", 2, 2, order=True))
+    assert rig.send(b="Ordered").code == SUCCESS
     assert change(rig, brokerPermission="4") == SUCCESS
     assert rig.routes_changed > told
-    refused = rig.send()
+    refused = rig.send(b="Ordered")
     assert refused.code == NO_PERMISSION, "the lane too"
     assert str(refused.remark).startswith("the broker[broker-a] sending message is forbidden")
     assert rig.ask(pull()).code == SUCCESS
     assert change(rig, brokerPermission="2") == SUCCESS
-    assert rig.send().code == SUCCESS
+    assert rig.send(b="Ordered").code == SUCCESS
     refused = rig.ask(pull())
     assert refused.code == NO_PERMISSION
     assert str(refused.remark).startswith("the broker[broker-a] pulling message is forbidden")

@@ -16,9 +16,11 @@ from gantrymq.wire.response_errors import NoPermission, TopicNotExist
 from gantrymq.wire.settling import REMARK_CHARACTERS_MAX
 from support.broker_rig import BrokerRig
 from support.client_peers import FakePeer
-from support.samples import json_request
+from support.samples import binary_request, json_request
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gantrymq.wire.peer import Answer, Peer, Pending
 
 GOOD, REFUSES, FAILS, MALFORMED, LATER, FUTURE, LATER_FAILS, LONG = range(1, 9)
@@ -128,6 +130,49 @@ def test_an_unknown_code_leaves_the_connection_alone() -> None:
     assert rig.ask(json_request(9999, {})).code == NOT_SUPPORTED
     assert rig.ask(json_request(30, {"topic": "T", "queueId": "0"})).code == 0
     assert rig.peer.is_open
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (105, "question for a name server"),
+        (103, "question for a name server"),
+        (39, "brokers ask clients"),
+        (513, "static topics"),
+        (2001, "cold reads"),
+        (1005, "no controller"),
+        (1012, "no controller"),
+        (906, "stand in for each other"),
+        (354, "no RocksDB"),
+        (902, "no broker container"),
+        (5001, "nothing to switch to"),
+        (200070, "light topics"),
+        (200070 & 0xFFFF, "light topics"),
+    ],
+)
+@pytest.mark.parametrize("make", [json_request, binary_request])
+def test_what_a_broker_has_not_is_refused_with_a_sentence(
+    make: Callable[..., bytes], code: int, said: str
+) -> None:
+    rig = BrokerRig()
+    refused = rig.ask(make(code if make is json_request else code & 0xFFFF, {}))
+    assert refused.code == NOT_SUPPORTED
+    assert said in str(refused.remark)
+    assert rig.peer.is_open
+
+
+def test_every_request_that_there_is_gets_an_answer() -> None:
+    """What no Apache broker answers either is said to be unknown by its number."""
+    rig = BrokerRig()
+    codes = rig.broker.router.codes
+    unknown = []
+    for code in RequestCode:
+        if code not in codes:
+            refused = rig.ask(json_request(code, {}))
+            assert refused.code == NOT_SUPPORTED
+            if str(code.value) in str(refused.remark):
+                unknown.append(code.value)
+    assert unknown == [13, 22, 23, 27, 47, 209, 210, 211, 212, 213, 214, 301, 302]
 
 
 def test_a_filter_server_cannot_register() -> None:

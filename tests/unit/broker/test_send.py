@@ -42,6 +42,8 @@ REFUSED: dict[str, tuple[dict[str, Any], bytes, int, str]] = {
     "topic too long": ({"b": "t" * 128}, b"x", INVALID, "127"),
     "topic of the system": ({"b": "SCHEDULE_TOPIC_XXXX"}, b"x", NO_PERMISSION, "forbidden"),
     "half topic": ({"b": "RMQ_SYS_TRANS_HALF_TOPIC"}, b"x", NO_PERMISSION, "forbidden"),
+    "timers' topic": ({"b": "rmq_sys_wheel_timer"}, b"x", NO_PERMISSION, "forbidden"),
+    "log of pop": ({"b": "rmq_sys_REVIVE_LOG_DefaultCluster"}, b"x", NO_PERMISSION, "forbidden"),
     "unknown topic and template": ({"b": "New", "c": "None"}, b"x", TOPIC_NOT_EXIST, "updateTopic"),
     "template that gives nothing": ({"b": "New", "c": "T"}, b"x", TOPIC_NOT_EXIST, "New"),
     "topic that may not be written": ({"b": "ReadOnly"}, b"x", NO_PERMISSION, "ReadOnly"),
@@ -52,13 +54,18 @@ REFUSED: dict[str, tuple[dict[str, Any], bytes, int, str]] = {
     "properties too long": ({"i": f"k\x01{'v' * 32768}"}, b"x", MESSAGE_ILLEGAL, "32767"),
     "properties too long with ours": (
         {"i": f"k\x01{'v' * 32760}"}, b"x", MESSAGE_ILLEGAL, "32767"),
-    "retry of an unknown group": ({"b": "%RETRY%Nobody"}, b"x", GROUP_NOT_EXIST, "Nobody"),
+    "retry of no group": ({"b": "%RETRY%"}, b"x", GROUP_NOT_EXIST, "group not exist"),
     "batch to a retry topic": (
         {"b": "%RETRY%G", "m": "true"}, inner_message(b"x"), MESSAGE_ILLEGAL, "batch"),
     "delayed batch": (
         {"m": "true", "i": "DELAY\x011"}, inner_message(b"x"), MESSAGE_ILLEGAL, "delayed"),
     "half batch": (
         {"m": "true", "i": "TRAN_MSG\x01true"}, inner_message(b"x"), MESSAGE_ILLEGAL, "batch"),
+    "half without its property": ({"f": "4"}, b"x", MESSAGE_ILLEGAL, "TRAN_MSG"),
+    "rolled back before it began": ({"f": "12"}, b"x", MESSAGE_ILLEGAL, "sysFlag 12"),
+    "half batch by its flag": (
+        {"m": "true", "f": "4"}, inner_message(b"x"), MESSAGE_ILLEGAL, "sysFlag 4"),
+    "delay level that is none": ({"i": "DELAY\x01soon"}, b"x", SYSTEM_ERROR, "'soon'"),
     "batch cut short": ({"m": "true"}, inner_message(b"x")[:-1], SYSTEM_ERROR, "batch"),
     "batch of nothing": ({"m": "true"}, b"", MESSAGE_ILLEGAL, "batch"),
     "batch with an empty message": ({"m": "true"}, inner_message(b""), MESSAGE_ILLEGAL, "no body"),
@@ -86,11 +93,17 @@ def test_refusals_say_why_and_store_nothing(name: str, make: Any) -> None:  # no
     assert rig.take(make(310, all_fields, body, flag=2)) == [None], "oneway is silent"
 
 
-def test_a_broker_that_may_not_be_written_refuses() -> None:
+@pytest.mark.parametrize("code", [310, 320])
+def test_a_broker_that_may_not_be_written_refuses_ordered_topics_alone(code: int) -> None:
+    """As Apache's: clients learn from name servers, and until then nothing of theirs fails."""
     rig = rig_with(permission=4)
-    answer = rig.send()
-    assert answer.code == NO_PERMISSION
+    rig.broker.tables.topics.put(TopicConfig("Ordered", 2, 2, order=True))
+    refused = rig.send(b="Ordered", code=code)
+    assert refused.code == NO_PERMISSION
+    assert "brokerPermission" in str(refused.remark)
     assert rig.store.log.wrote_offset == 0
+    assert rig.send(b="T").code == SUCCESS
+    assert rig.send(b="T", e="-1").code == SUCCESS, "in the lane and out of it"
 
 
 def test_sends_before_the_first_moment_are_refused_in_the_lane_too() -> None:
@@ -201,6 +214,18 @@ def test_the_clients_own_limit_counts_from_its_version_on() -> None:
     assert len(rig.bodies("%DLQ%G")) == 1
 
 
+def test_a_retry_makes_its_group_if_groups_may_be_made() -> None:
+    """A consumer that could not send a message back sends it to another broker, as a producer."""
+    rig = rig_with()
+    assert rig.send(b"again", b="%RETRY%New", j="1", i="", l=None).code == SUCCESS
+    assert rig.bodies("%RETRY%New") == [b"again"]
+    assert rig.broker.tables.groups.find("New") is not None
+    strict = rig_with(creates_groups=False)
+    refused = strict.send(b"again", b="%RETRY%New", j="1", i="", l=None)
+    assert (refused.code, "New" in str(refused.remark)) == (GROUP_NOT_EXIST, True)
+    assert strict.store.log.wrote_offset == 0
+
+
 # -- what is stored -------------------------------------------------------------------------------
 
 
@@ -248,6 +273,24 @@ def test_a_batch_is_stored_message_by_message() -> None:
     assert [record.body for record in records] == [b"a", b"b"] * 2
     assert [record.flag for record in records] == [5, 0] * 2
     assert [properties_of(record)["KEYS"] for record in records] == ["k1", "k2"] * 2
+
+
+@pytest.mark.parametrize("queue", ["0", "-1"])
+def test_nothing_in_a_batch_waits_whichever_way_it_comes(queue: str) -> None:
+    """Clients refuse such batches; Apache's broker stores them so, and so does the lane."""
+    rig = rig_with()
+    batch = inner_message(b"now", b"DELAY\x013") + inner_message(b"too")
+    assert rig.send(batch, code=320, m="true", i="", e=queue).code == SUCCESS
+    assert rig.bodies("T", 0) + rig.bodies("T", 1) == [b"now", b"too"]
+
+
+@pytest.mark.parametrize("properties", ["DELAY\x013\x02TRAN_MSG\x01true", "TAGS\x01t"])
+def test_a_retry_with_the_flag_of_its_transaction_is_seen_again(properties: str) -> None:
+    """Clients before 4.6.1 leave it on; the message was committed long ago."""
+    rig = rig_with()
+    assert rig.send(b"again", b="%RETRY%G", j="1", f="4", l=None, i=properties).code == SUCCESS
+    rig.settle(11)
+    assert rig.bodies("%RETRY%G") == [b"again"]
 
 
 @pytest.mark.parametrize("code", [10, 310])

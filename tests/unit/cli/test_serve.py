@@ -38,19 +38,30 @@ SEND = SendMessageV2Request(
     sys_flag=0, born_timestamp=0, flag=0, properties="",
 )  # fmt: skip
 
+
+def apaches(broker: str, number: int, role: str) -> str:
+    """Return one of the files that come with Apache RocketMQ, as it stands there."""
+    return (
+        f"# Licensed to somebody\nbrokerClusterName=DefaultCluster\nbrokerName=broker-{broker}\n"
+        f"brokerId={number}\ndeleteWhen=04\nfileReservedTime=48\nbrokerRole={role}\n"
+        "flushDiskType=ASYNC_FLUSH\n"
+    )
+
+
 APACHES = {
-    "broker.conf": "brokerClusterName = DefaultCluster\nbrokerName = broker-a\nbrokerId = 0\n"
-    "deleteWhen = 04\nfileReservedTime = 48\nbrokerRole = ASYNC_MASTER\n"
-    "flushDiskType = ASYNC_FLUSH\n",
-    "2m-2s-async/broker-b.properties": "brokerClusterName=DefaultCluster\nbrokerName=broker-b\n"
-    "brokerId=0\ndeleteWhen=04\nfileReservedTime=48\nbrokerRole=ASYNC_MASTER\n"
-    "flushDiskType=ASYNC_FLUSH\n",
-    "2m-2s-async/broker-b-s.properties": "brokerClusterName=DefaultCluster\nbrokerName=broker-b\n"
-    "brokerId=1\ndeleteWhen=04\nfileReservedTime=48\nbrokerRole=SLAVE\n"
-    "flushDiskType=ASYNC_FLUSH\n",
-    "2m-2s-sync/broker-a.properties": "# a comment\nbrokerClusterName=DefaultCluster\n"
-    "brokerName=broker-a\nbrokerId=0\ndeleteWhen=04\nfileReservedTime=48\n"
-    "brokerRole=SYNC_MASTER\nflushDiskType=ASYNC_FLUSH\n",
+    "broker.conf": apaches("a", 0, "ASYNC_MASTER").replace("=", " = "),
+    **{
+        f"2m-2s-{kind}/broker-{broker}{suffix}.properties": apaches(
+            broker, number, "SLAVE" if number else f"{kind.upper()}_MASTER"
+        )
+        for kind in ("async", "sync")
+        for broker in "ab"
+        for number, suffix in enumerate(("", "-s"))
+    },
+    **{
+        f"2m-noslave/broker-{broker}.properties": apaches(broker, 0, "ASYNC_MASTER")
+        for broker in ("a", "b", "trace")
+    },
 }
 
 
@@ -117,7 +128,14 @@ def test_a_server_is_ready_soon_and_stops_when_told(
         assert client.max_offset("T", 0) == 0
     more = [process.first_line() for _ in range(4)]
     assert more[0] == "try it:\n"
-    assert "NAMESRV_ADDR=" in more[1]
+    tried = "".join(more[1:]).replace("gantrymq", f"{sys.executable} -m gantrymq")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(
+        ["/bin/sh", "-e", "-c", tried], env=environment, capture_output=True, text=True,
+        timeout=READY_S_MAX, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "hello" in done.stdout, "what was sent is found"
     status, _out, err = process.end()
     assert (status, err) == (0, "")
     assert not (tmp_path / "data" / "store" / "abort").exists()
@@ -186,6 +204,39 @@ def test_apaches_own_files_are_taken(
     assert "brokerName" in changed
 
 
+COPIED = """\
+brokerClusterName=rocketmq-cluster
+brokerName=broker-a
+brokerId=0
+defaultTopicQueueNums=4
+mapedFileSizeCommitLog=1073741824
+mapedFileSizeConsumeQueue=300000
+storePathRootDir=/usr/local/rocketmq/store
+storePathCommitLog=/usr/local/rocketmq/store/commitlog
+storePathConsumeQueue=/usr/local/rocketmq/store/consumequeue
+storePathIndex=/elsewhere/index
+storeCheckpoint=/usr/local/rocketmq/store/checkpoint
+abortFile=/usr/local/rocketmq/store/abort
+brokerRole=ASYNC_MASTER
+flushDiskType=ASYNC_FLUSH
+checkTransactionMessageEnable=false
+sendMessageThreadPoolNums=128
+"""
+
+
+def test_a_file_as_it_goes_from_hand_to_hand_is_taken(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """It has names that no release of Apache's has ever read."""
+    path = tmp_path / "broker.conf"
+    path.write_text(COPIED)
+    assert cli.main(["broker", "-p", "-c", str(path)]) == 0
+    assert "mappedFileSizeConsumeQueue=300000\n" in capsys.readouterr().out
+    (line,) = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+    assert "storePathIndex=/elsewhere/index has no effect" in line
+    assert "/usr/local/rocketmq/store/index" in line
+
+
 def test_all_that_is_wrong_is_said_at_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -220,6 +271,12 @@ def test_a_raft_log_is_refused_with_a_sentence(
         ("duplicationEnable=true", "second copy"),
         ("storeType=defaultRocksDB", "RocksDB"),
         ("messageStorePlugIn=org.apache.rocketmq.tieredstore.TieredMessageStore", "plug-ins"),
+        ("listenPort=65535", "from 0 to 65534"),
+        ("inSyncReplicas=3", "waits for one slave"),
+        ("filterServerNums=1", "SQL92"),
+        ("rejectPullConsumerEnable=true", "not kept out"),
+        ("fetchNamesrvAddrByAddressServer=true", "namesrvAddr"),
+        ("fetchNameSrvAddrByDnsLookup=true", "namesrvAddr"),
         ("namesrvAddr=127.0.0.1:abc", "host:port"),
         ("namesrvAddr=127.0.0.1:9876;10.0.0.1", "host:port"),
     ],
@@ -245,6 +302,9 @@ def test_switches_that_are_off_are_no_reason_to_refuse() -> None:
             "duplicationEnable": " False ",
             "storeType": "default",
             "messageStorePlugIn": "",
+            "inSyncReplicas": "2",
+            "filterServerNums": "0",
+            "fetchNamesrvAddrByAddressServer": "true",
             "namesrvAddr": "a:9876; b.example:9876;",
         },
         Path("/srv"),
@@ -255,6 +315,23 @@ def test_switches_that_are_off_are_no_reason_to_refuse() -> None:
 def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["broker", "-c", str(tmp_path / "none.conf")]) == 1
     assert "none.conf cannot be read" in capsys.readouterr().err
+
+
+def test_all_that_is_wrong_with_a_name_server_is_said_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A misspelt name would be a name server at another port than its operator thinks."""
+    path = tmp_path / "namesrv.conf"
+    path.write_text(
+        "listenProt=9877\norderMessageEnable=maybe\nenableControllerInNamesrv=true\n"
+        "controllerDLegerSelfId=n0\nserverWorkerThreads=8\ntls.server.mode=disabled\n"
+    )
+    assert cli.main(["namesrv", "-p", "-c", str(path)]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "listenProt is not a setting that is known here; did you mean listenPort?" in line
+    assert "orderMessageEnable must be true or false" in line
+    assert "there is no controller here" in line
+    assert line.count(";") < 6, "what Apache's have and means nothing here is no problem"
 
 
 def test_the_settings_of_a_name_server_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -295,6 +372,38 @@ def test_shards_share_nothing(tmp_path: Path) -> None:
     for name in ("listenPort", "storePathRootDir"):
         assert len({one[name] for one in shards}) == 3
     assert {one["brokerClusterName"] for one in shards} == {"DefaultCluster"}
+
+
+def test_a_log_on_another_disk_stays_there_and_is_shared_by_no_shards(tmp_path: Path) -> None:
+    properties = {
+        "storePathRootDir": f"{tmp_path}/store",
+        "storePathCommitLog": "/fast/one,/fast/two",
+        "readOnlyCommitLogStorePaths": "/old",
+        "storePathIndex": f"{tmp_path}/store/index",
+    }
+    second = shard_properties(read_broker_config(properties, tmp_path), properties, 1)
+    assert second["storePathRootDir"] == f"{tmp_path}/store/shard-1"
+    assert second["storePathCommitLog"] == "/fast/one/shard-1,/fast/two/shard-1"
+    assert second["readOnlyCommitLogStorePaths"] == "/old/shard-1"
+    assert "storePathIndex" not in second
+    properties = {
+        "storePathRootDir": f"{tmp_path}/store",
+        "storePathCommitLog": f"{tmp_path}/store/commitlog",
+    }
+    second = shard_properties(read_broker_config(properties, tmp_path), properties, 1)
+    assert "storePathCommitLog" not in second, "it is below the shard's own root"
+
+
+def test_shards_have_no_master_in_common(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text(
+        f"brokerRole=SLAVE\nbrokerId=1\nhaMasterAddress=10.0.0.1:10912\n"
+        f"storePathRootDir={tmp_path}/store\n"
+    )
+    assert cli.main(["broker", "--shards", "2", "-c", str(path)]) == 1
+    assert "each of 2 shards has its own" in capsys.readouterr().err
 
 
 def test_shards_have_ports_of_metrics_side_by_side(tmp_path: Path) -> None:

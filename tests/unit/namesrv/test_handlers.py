@@ -573,6 +573,13 @@ def test_codes_of_others(site: Site, code: int) -> None:
     assert str(code) in (answer.remark or "")
 
 
+@pytest.mark.parametrize("code", [CODE.SEND_MESSAGE_V2, CODE.HEART_BEAT])
+def test_what_is_for_a_broker_is_said_to_be(site: Site, code: int) -> None:
+    answer = site.ask(code)
+    assert answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+    assert "ask a broker" in str(answer.remark)
+
+
 @pytest.mark.parametrize("code", [1001, 1003, 1006, 1009, 1018])
 def test_controller_codes(site: Site, code: int) -> None:
     answer = site.ask(code)

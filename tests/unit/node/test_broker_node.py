@@ -12,11 +12,12 @@ import pytest
 from gantrymq.broker import aging
 from gantrymq.errors import InvalidValue
 from gantrymq.model.topic import TopicConfig
-from gantrymq.node.machine import bound_address, free_port, resolved
+from gantrymq.node.machine import bound_address, resolved
 from gantrymq.store.errors import StoreLocked
 from gantrymq.wire.bodies.route import TOPIC_ROUTE
 from support.broker_rig import pull
-from support.nodes import all_in_one, ask, broker_node, name_server
+from support.nodes import all_in_one, ask, ask_at, broker_node, name_server
+from support.ports import free_broker_port, free_port
 from support.remoting import split_records
 from support.samples import binary_request, json_request, send_fields
 from support.transport import RawClient, until
@@ -105,9 +106,40 @@ def test_both_name_servers_know_it_and_one_may_die(run: Run, tmp_path: Path) -> 
     run(main())
 
 
+@pytest.mark.parametrize(
+    ("bind", "hosts"),
+    [
+        ("127.0.0.2", ["127.0.0.2"]),
+        ("::1", ["[::1]"]),
+        ("0.0.0.0", ["127.0.0.1", "127.0.0.2"]),  # noqa: S104
+        ("::", ["[::1]"]),
+    ],
+)
+def test_wherever_a_server_listens_its_parts_find_each_other(
+    run: Run, tmp_path: Path, bind: str, hosts: list[str]
+) -> None:
+    """And whoever asks gets an address of the broker that is where the name server was found."""
+
+    async def main() -> None:
+        node = all_in_one(tmp_path, bindAddress=bind, brokerIP1="")
+        await node.start()
+        assert node.namesrv.address == f"{hosts[0]}:{node.namesrv.port}"
+        for host in hosts:
+            asked = f"{host}:{node.namesrv.port}"
+            answer = await ask_at(asked, 105, {"topic": "broker-a"})
+            assert answer.code == SUCCESS, answer.remark
+            (group,) = TOPIC_ROUTE.decode(answer.body).brokers
+            assert group.addresses == {0: f"{host}:{node.broker.port}"}
+            told = await ask_at(group.addresses[0], 30, {"topic": "broker-a", "queueId": "0"})
+            assert told.code == SUCCESS
+        assert await node.stop()
+
+    run(main())
+
+
 def test_a_name_server_that_is_not_there_keeps_nobody_waiting(run: Run, tmp_path: Path) -> None:
     async def main() -> None:
-        ports = free_port("127.0.0.1"), free_port("127.0.0.1")
+        ports = free_port(), free_port()
         node = broker_node(tmp_path, *(f"127.0.0.1:{port}" for port in ports))
         begun = time.monotonic()
         await node.start()
@@ -192,13 +224,9 @@ def test_garbage_closes_one_connection_and_no_other(run: Run, tmp_path: Path) ->
 
 def test_a_broker_has_a_second_port(run: Run, tmp_path: Path) -> None:
     async def main() -> None:
-        port = free_port("127.0.0.1")
+        port = free_broker_port()
         node = broker_node(tmp_path, listenPort=str(port))
-        try:
-            await node.start()
-        except OSError:
-            assert await node.stop()
-            return  # somebody has the port below
+        await node.start()
         for one in (port, port - 2):
             assert (await ask(one, 30, {"topic": "T", "queueId": "0"})).code == SUCCESS
         assert await node.stop()

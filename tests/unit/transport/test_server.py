@@ -113,6 +113,44 @@ def test_bad_bytes_close_only_their_own_connection(run: Run) -> None:
     run(main())
 
 
+def test_a_host_that_is_none_is_named(run: Run) -> None:
+    async def main() -> None:
+        server = Server(Echo().service, [("no such host.invalid", 0)])
+        with pytest.raises(OSError, match=r"cannot listen on no such host\.invalid:0: "):
+            await server.start()
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        (b"\x00\x00\x00\x10\x07\x00\x00\x01", "serialize"),
+        (b"\x00\x00\x00\x06\x00\x00\x00\x02{]", "header"),
+        (b"GET / HTTP/1.1\r\n\r\n", "first byte is 0x47"),
+    ],
+)
+def test_what_is_no_frame_is_logged_once_with_its_peer(
+    run: Run, caplog: pytest.LogCaptureFixture, bad: bytes, said: str
+) -> None:
+    """A scanner that comes again and again fills no disk."""
+
+    async def main() -> None:
+        async with serving(Echo()) as server:
+            peers = []
+            for _ in range(5):
+                client = await RawClient.connect(server.bound[0])
+                peers.append("{}:{}".format(*client.socket.getsockname()))
+                await client.send(bad)
+                assert await client.is_closed()
+                client.close()
+        (line,) = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+        assert peers[0] in line
+        assert said in line
+
+    run(main())
+
+
 def test_a_peer_that_never_reads_is_bounded_and_disturbs_nobody(run: Run) -> None:
     async def main() -> None:
         echo = Echo()

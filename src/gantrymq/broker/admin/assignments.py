@@ -16,6 +16,7 @@ from gantrymq.wire.bodies.assignment import (
     Assignments,
     QueueAssignment,
     RequestMode,
+    RequestModeSetting,
 )
 from gantrymq.wire.codes import RequestCode
 from gantrymq.wire.response_errors import (
@@ -27,7 +28,7 @@ from gantrymq.wire.response_errors import (
 if TYPE_CHECKING:
     from gantrymq.broker.admin.parts import AdminParts
     from gantrymq.model.queue import MessageQueue
-    from gantrymq.wire.bodies.assignment import AssignmentQuery, RequestModeSetting
+    from gantrymq.wire.bodies.assignment import AssignmentQuery
     from gantrymq.wire.command import Command
     from gantrymq.wire.peer import Answer, Handler, Peer, Pending
 
@@ -53,7 +54,7 @@ class AssignmentRequests:
         if is_retry_topic(setting.topic):
             raise NoPermission("retry topic is not allowed to set mode")
         self._parts.topic(setting.topic)
-        if self._parts.tables.groups.find(setting.consumer_group) is None:
+        if self._parts.tables.groups.find_or_create(setting.consumer_group) is None:
             raise SubscriptionGroupNotExist("subscription group does not exist")
         try:
             self._parts.tables.modes.put(setting)
@@ -64,18 +65,34 @@ class AssignmentRequests:
     async def assignment(self, request: Command, _peer: Peer) -> Answer:
         """Answer the queues of a member; none at all where its topic or its group is not known."""
         asked = ASSIGNMENT_QUERY.decode(request.body)
-        setting = self._parts.tables.modes.find(asked.topic, asked.consumer_group)
-        mode = RequestMode.PULL if setting is None else setting.mode
+        setting = self._setting(asked)
         queues = await self._queues(asked, setting)
         found = None
         if queues is not None:
             unique = dict.fromkeys(queues)
-            found = tuple(QueueAssignment(message_queue=queue, mode=mode) for queue in unique)
+            found = tuple(
+                QueueAssignment(message_queue=queue, mode=setting.mode) for queue in unique
+            )
         body = ASSIGNMENTS.encode(Assignments(message_queue_assignments=found))
         return body_answer(request, body)
 
+    def _setting(self, asked: AssignmentQuery) -> RequestModeSetting:
+        """Return how a group is to read a topic: as was set for it, else as all others."""
+        found = self._parts.tables.modes.find(asked.topic, asked.consumer_group)
+        if found is not None:
+            return found
+        settings = self._parts.settings.now
+        # What a group gets again it always pulls; what was popped comes again by itself.
+        may_pop = not is_retry_topic(asked.topic)
+        return RequestModeSetting(
+            topic=asked.topic,
+            consumer_group=asked.consumer_group,
+            mode=RequestMode[settings.request_mode] if may_pop else RequestMode.PULL,
+            pop_share_queue_num=settings.pop_share_queues,
+        )
+
     async def _queues(
-        self, asked: AssignmentQuery, setting: RequestModeSetting | None
+        self, asked: AssignmentQuery, setting: RequestModeSetting
     ) -> list[MessageQueue] | None:
         """Return the queues that a member is to read.
 
@@ -92,7 +109,7 @@ class AssignmentRequests:
         if not members:
             return None
         try:
-            if setting is not None and setting.mode is RequestMode.POP:
+            if setting.mode is RequestMode.POP:
                 return assign_for_pop(
                     asked.strategy_name,
                     asked.client_id,

@@ -104,6 +104,8 @@ public final class Peer {
                 return producer(command);
             case "send":
                 return send(command);
+            case "recall":
+                return recall(command);
             case "request":
                 return request(command);
             case "consumer":
@@ -137,17 +139,28 @@ public final class Peer {
 
     private static Object producer(JSONObject command) throws Exception {
         String name = command.getString("name");
-        TransactionMQProducer producer = new TransactionMQProducer(command.getString("group"), hook());
+        String group = command.getString("group");
+        DefaultMQProducer producer = command.getBooleanValue("traces")
+            ? new DefaultMQProducer(group, hook(), true, null) : deciding(group);
         producer.setNamesrvAddr(names);
         producer.setInstanceName(name);
         producer.setSendMsgTimeout(10_000);
         producer.setSendLatencyFaultEnable(command.getBooleanValue("avoid_slow"));
+        if (command.getBooleanValue("gathers")) {
+            // 5.x: single sends go out as batches.
+            DefaultMQProducer.class.getMethod("setAutoBatch", boolean.class).invoke(producer, true);
+        }
         hurry(command, producer);
-        producer.setTransactionListener(new Decisions());
         producer.start();
         PRODUCERS.put(name, producer);
         STOPS.put(name, producer::shutdown);
         return null;
+    }
+
+    private static DefaultMQProducer deciding(String group) {
+        TransactionMQProducer producer = new TransactionMQProducer(group, hook());
+        producer.setTransactionListener(new Decisions());
+        return producer;
     }
 
     /** Looks for routes and says that it is there every second; both are every 30 s else. */
@@ -186,7 +199,7 @@ public final class Peer {
         }
     }
 
-    private static Message message(String topic, JSONObject given) {
+    private static Message message(String topic, JSONObject given) throws Exception {
         byte[] body = given.containsKey("base64")
             ? Base64.getDecoder().decode(given.getString("base64"))
             : given.getString("body").getBytes(StandardCharsets.UTF_8);
@@ -199,6 +212,10 @@ public final class Peer {
         }
         if (given.containsKey("delay")) {
             message.setDelayTimeLevel(given.getIntValue("delay"));
+        }
+        if (given.containsKey("timer_s")) {
+            Message.class.getMethod("setDelayTimeSec", long.class)
+                .invoke(message, given.getLongValue("timer_s"));
         }
         JSONObject properties = given.getJSONObject("properties");
         if (properties != null) {
@@ -312,6 +329,22 @@ public final class Peer {
         throw new IllegalArgumentException("no queue " + id);
     }
 
+    /** Takes a timer back, which 5.x can. */
+    private static Object recall(JSONObject command) throws Exception {
+        DefaultMQProducer producer = PRODUCERS.get(command.getString("producer"));
+        return DefaultMQProducer.class.getMethod("recallMessage", String.class, String.class)
+            .invoke(producer, command.getString("topic"), command.getString("handle"));
+    }
+
+    /** The handle of a timer; releases without timers have none. */
+    private static Object handle(SendResult result) {
+        try {
+            return SendResult.class.getMethod("getRecallHandle").invoke(result);
+        } catch (ReflectiveOperationException error) {
+            return null;
+        }
+    }
+
     private static JSONObject told(SendResult result) {
         JSONObject told = new JSONObject();
         told.put("status", result.getSendStatus().name());
@@ -322,6 +355,7 @@ public final class Peer {
             told.put("broker", result.getMessageQueue().getBrokerName());
         }
         told.put("offset", result.getQueueOffset());
+        told.put("handle", handle(result));
         return told;
     }
 
@@ -353,7 +387,8 @@ public final class Peer {
     private static Object consumer(JSONObject command) throws Exception {
         String name = command.getString("name");
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(
-            command.getString("group"), hook(), new AllocateMessageQueueAveragely());
+            command.getString("group"), hook(), new AllocateMessageQueueAveragely(),
+            command.getBooleanValue("traces"), null);
         consumer.setNamesrvAddr(names);
         consumer.setInstanceName(name);
         hurry(command, consumer);
@@ -369,6 +404,11 @@ public final class Peer {
         }
         if (command.containsKey("retries")) {
             consumer.setMaxReconsumeTimes(command.getIntValue("retries"));
+        }
+        if (command.getBooleanValue("pops")) {
+            // The broker shares queues out, and hands out messages one by one where it says so.
+            DefaultMQPushConsumer.class.getMethod("setClientRebalance", boolean.class)
+                .invoke(consumer, false);
         }
         if (command.getBooleanValue("broadcast")) {
             setEnum(consumer, "setMessageModel", "BROADCASTING");

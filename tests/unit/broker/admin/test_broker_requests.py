@@ -358,7 +358,7 @@ def test_queues_are_shared_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("topic", "group", "code"), [("%RETRY%G", "G", 16), ("Nope", "G", 17), ("T", "Nope", 26)]
+    ("topic", "group", "code"), [("%RETRY%G", "G", 16), ("Nope", "G", 17), ("T", "no group", 26)]
 )
 def test_a_mode_that_cannot_be_is_refused(topic: str, group: str, code: int) -> None:
     world = World()
@@ -366,6 +366,34 @@ def test_a_mode_that_cannot_be_is_refused(topic: str, group: str, code: int) -> 
     world.group("G")
     body = REQUEST_MODE_SETTING.encode(RequestModeSetting(topic=topic, consumer_group=group))
     assert world.ask(RequestCode.SET_MESSAGE_REQUEST_MODE, body=body).code == code
+
+
+def test_what_all_groups_do_can_be_set() -> None:
+    world = World()
+    world.topic("T", 4)
+    world.topic("%RETRY%G", 1)
+    world.join(heartbeat("c1", consumer("G", subscription("T"))), AskedPeer(2))
+    world.join(heartbeat("c2", consumer("G", subscription("T"))), AskedPeer(3))
+    assert change(world, defaultMessageRequestMode="POP").code == 0
+    assert assigned(world) == [(-1, RequestMode.POP)]
+    assert assigned(world, topic="%RETRY%G") == [(0, RequestMode.PULL)], "this is always pulled"
+    own = RequestModeSetting(topic="T", consumer_group="G", mode=RequestMode.PULL)
+    body = REQUEST_MODE_SETTING.encode(own)
+    assert world.ask(RequestCode.SET_MESSAGE_REQUEST_MODE, body=body).code == 0
+    assert assigned(world) == [(0, RequestMode.PULL), (1, RequestMode.PULL)]
+
+
+def test_the_mode_of_a_new_group_makes_the_group_if_groups_may_be_made() -> None:
+    """An operator says how a group is to read before its first member comes."""
+    world = World()
+    world.topic("T")
+    body = REQUEST_MODE_SETTING.encode(RequestModeSetting(topic="T", consumer_group="New"))
+    assert world.ask(RequestCode.SET_MESSAGE_REQUEST_MODE, body=body).code == 0
+    assert world.tables.groups.find("New") is not None
+    strict = World()
+    strict.topic("T")
+    strict.tables.groups.auto_create = False
+    assert strict.ask(RequestCode.SET_MESSAGE_REQUEST_MODE, body=body).code == 26
 
 
 def test_queues_of_other_brokers_are_shared_out_too() -> None:
