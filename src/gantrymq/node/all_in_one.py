@@ -77,9 +77,7 @@ class AllInOne:
         settings = replace(
             self._broker_settings,
             name_servers=";".join(
-                one
-                for one in (self._broker_settings.name_servers, f"127.0.0.1:{self.namesrv.port}")
-                if one
+                one for one in (self._broker_settings.name_servers, self.namesrv.own_address) if one
             ),
         )
         self._broker = BrokerNode(

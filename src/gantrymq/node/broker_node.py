@@ -18,6 +18,11 @@ from gantrymq.cluster.replication import Replication
 from gantrymq.model.message import Host
 from gantrymq.model.topic import Perm
 from gantrymq.node.access import opened_access
+from gantrymq.node.exposure import (
+    refuse_exposed,
+    refuse_unreachable,
+    refuse_unreachable_name,
+)
 from gantrymq.node.machine import (
     bound_address,
     free_port,
@@ -168,17 +173,22 @@ class BrokerNode:
 
         Raises:
             StoreLocked, StoreDamaged: as `Broker.open`.
+            InvalidSettings: others would reach it, or would be told to, where they must not.
             InvalidValue: brokerIP1 is no address and no name of one, or settings that were changed
                 over the wire cannot be used any more, or the account files cannot.
             OSError: an address cannot be bound, or the disk refuses.
         """
+        refuse_exposed(self.settings)
+        refuse_unreachable(self.settings)
         access = self._access = self._access or opened_access(
             self.settings, self._store_settings, self._clock
         )
         if self.port == 0:
             # Message ids hold the port, so it is chosen before anything is stored.
             self.port = free_port(self.settings.bind_address, HA_PORT_STEP)
-        host = encode_host(Host(await resolved(self.settings.address), self.port))
+        address = await resolved(self.settings.address)
+        refuse_unreachable_name(self.settings, address)
+        host = encode_host(Host(address, self.port))
         around = self._surroundings()
         self.settings, self._store_settings = restored(
             around.files, self.settings, self._store_settings

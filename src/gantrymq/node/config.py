@@ -9,10 +9,14 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import msgspec
+
 from gantrymq.broker.settings import BrokerSettings, broker_properties, broker_rows
 from gantrymq.errors import ContentError, InvalidValue
 from gantrymq.model.secrets import masked
 from gantrymq.namesrv import settings as namesrv
+from gantrymq.node.etcd_access import wrong_failover
+from gantrymq.node.exposure import default_address
 from gantrymq.node.switches import refused_switches
 from gantrymq.store.settings import BrokerRole, InvalidSettings, StoreSettings, read_settings
 from gantrymq.store.settings_names import FOREIGN
@@ -92,26 +96,6 @@ def wrong_name_servers(broker: BrokerSettings) -> Iterator[str]:
             yield f"namesrvAddr: {error}; several are written host:port;host:port"
 
 
-def wrong_failover(broker: BrokerSettings, role: BrokerRole) -> Iterator[str]:
-    """Yield a sentence for everything about failover that cannot be."""
-    if not broker.etcd:
-        if broker.member:
-            yield "failoverId is set and failoverEtcd is not: say where etcd is"
-        return
-    if not broker.member:
-        yield "failoverEtcd is set and failoverId is not: give every broker of the group its own"
-    if role is BrokerRole.SLAVE:
-        yield (
-            "brokerRole is SLAVE with failoverEtcd: say what it is when it is elected, SYNC_MASTER "
-            "or ASYNC_MASTER; who follows is decided by election"
-        )
-    for endpoint in broker.etcd.split(","):
-        try:
-            split_address(endpoint)
-        except InvalidValue as error:
-            yield f"failoverEtcd: {error}"
-
-
 def wrong_access(broker: BrokerSettings) -> Iterator[str]:
     """Yield a sentence for everything about access control that cannot be."""
     if broker.acl_own_key and not broker.acl:
@@ -126,6 +110,11 @@ def wrong_access(broker: BrokerSettings) -> Iterator[str]:
         )
     if broker.users_key_file and not broker.acl:
         yield "usersKeyFile is set and aclEnable is not true: set that, or leave it out"
+
+
+def is_bound_by_default(properties: Mapping[str, str]) -> bool:
+    """Tell whether nobody said where to listen."""
+    return not properties.get("bindAddress", "").strip()
 
 
 def with_apache_metrics(properties: Mapping[str, str]) -> Mapping[str, str]:
@@ -155,6 +144,8 @@ def read_broker_config(properties: Mapping[str, str], home: Path) -> BrokerConfi
     store: StoreSettings | None = None
     try:
         broker = read_broker_settings(properties)
+        if is_bound_by_default(properties):
+            broker = replace(broker, bind_address=default_address(broker))
     except InvalidSettings as error:
         problems += error.problems
     problems += wrong_name_servers(broker)
@@ -217,7 +208,10 @@ def read_namesrv_settings(properties: Mapping[str, str]) -> NamesrvSettings:
     Raises:
         InvalidValue: values that are not allowed.
     """
-    return namesrv.read_settings(properties)
+    settings = namesrv.read_settings(properties)
+    if is_bound_by_default(properties):
+        return msgspec.structs.replace(settings, bind_address=default_address(settings))
+    return settings
 
 
 def namesrv_properties(settings: NamesrvSettings) -> dict[str, str]:

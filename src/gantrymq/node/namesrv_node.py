@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 from gantrymq.clock import SystemClock
 from gantrymq.namesrv.handlers import NameServer
 from gantrymq.node.access import opened_namesrv_access
+from gantrymq.node.exposure import LOOPBACK, refuse_exposed
+from gantrymq.node.machine import bound_address
 from gantrymq.store import config_files
 from gantrymq.store.files import OsFiles
 from gantrymq.transport.command_service import CommandService
@@ -61,6 +63,11 @@ class NamesrvNode:
         self.name_server.check = access.access.check
 
     @property
+    def own_address(self) -> str:
+        """Return `host:port` by which this machine itself reaches it."""
+        return f"{bound_address(self._settings.bind_address) or LOOPBACK}:{self.port}"
+
+    @property
     def connection_table(self) -> ConnectionTable | None:
         """Return the connections of its listener, while there is one."""
         return None if self._server is None else self._server.table
@@ -70,12 +77,14 @@ class NamesrvNode:
 
         Raises:
             StoreDamaged: the file with key-value configuration cannot be understood.
+            InvalidSettings: others would reach it, and nobody checks who asks.
             InvalidValue: access control is on, and there are no accounts that can be used.
             OSError: the address cannot be bound.
         """
         if self._settings.acl and self._access is None:
             beside = self._kv_path.parent
             self.protect(opened_namesrv_access(self._settings, beside, self._clock))
+        refuse_exposed(self._settings, protected=self._access is not None)
         config_files.load(self._files, self._kv_path, self.name_server.load_kv)
         service = CommandService(self.name_server.handle, closed=self.name_server.peer_closed)
         server = Server(
