@@ -16,8 +16,12 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
+
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "src"))
@@ -27,7 +31,7 @@ from gantrymq.version import VERSION  # noqa: E402
 USERS_LOCK = ROOT / "release" / "requirements.lock"
 LOCKS = (USERS_LOCK, ROOT / "requirements.lock")
 SBOM = ROOT / "build" / "gantrymq.cdx.json"
-SPECIFICATION = "1.6"
+SPECIFICATION = SchemaVersion.V1_6
 AUDIT_S_MAX = 900
 SERVICE_S_MAX = 20
 PINNED = re.compile(r"^([A-Za-z0-9][\w.-]*)==([^\s;\\]+)", re.MULTILINE)
@@ -45,28 +49,58 @@ def listed(sbom: dict[str, Any]) -> set[tuple[str, str]]:
     return {(one["name"].lower().replace("_", "-"), one["version"]) for one in sbom["components"]}
 
 
+def direct() -> set[str]:
+    """Return the names of what the package itself asks for, in its extras too."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    lines = [*project["dependencies"]]
+    for extra in project["optional-dependencies"].values():
+        lines += extra
+    return {re.split(r"[^\w.-]", line, maxsplit=1)[0].lower().replace("_", "-") for line in lines}
+
+
 def make_sbom(path: Path) -> int:
     """Write the list of what users get; return the exit status."""
     path.parent.mkdir(parents=True, exist_ok=True)
     subprocess.run(
         [
-            sys.executable, "-m", "cyclonedx_py", "requirements", str(USERS_LOCK),
-            "--pyproject", str(ROOT / "pyproject.toml"), "--mc-type", "application",
-            "--spec-version", SPECIFICATION, "--output-format", "JSON", "--output-reproducible",
-            "--output-file", str(path),
+            # It warns that the package has no dependencies: they are added below.
+            sys.executable, "-W", "ignore::UserWarning", "-m", "cyclonedx_py", "requirements",
+            str(USERS_LOCK), "--pyproject", str(ROOT / "pyproject.toml"), "--mc-type",
+            "application", "--spec-version", SPECIFICATION.to_version(), "--output-format", "JSON",
+            "--output-reproducible", "--no-validate", "--output-file", str(path),
         ],
         cwd=ROOT, check=True,
     )  # fmt: skip
-    made = json.loads(path.read_text(encoding="utf-8"))
-    # pyproject.toml has the version in the sources, where the tool does not look.
-    made["metadata"]["component"]["version"] = VERSION
-    path.write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
+    made = completed(json.loads(path.read_text(encoding="utf-8")))
+    text = json.dumps(made, indent=2) + "\n"
+    path.write_text(text, encoding="utf-8")
     lacking = pinned(USERS_LOCK) - listed(made)
     if lacking:
         print(f"{path.name} lacks {sorted(lacking)}", file=sys.stderr)
+    problem = JsonStrictValidator(SPECIFICATION).validate_str(text)
+    if problem is not None:
+        print(f"{path.name} is not what CycloneDX wants: {problem}", file=sys.stderr)
+    if lacking or problem is not None:
         return WEAK
     print(f"{path.name}: gantrymq {VERSION} and {len(listed(made))} packages that it may need")
     return 0
+
+
+def completed(made: dict[str, Any]) -> dict[str, Any]:
+    """Return a list with what a lock file does not say: our version, and what we ask for."""
+    about = made["metadata"]["component"]
+    about["version"] = VERSION
+    wanted = direct()
+    references = [
+        one["bom-ref"]
+        for one in made["components"]
+        if one["name"].lower().replace("_", "-") in wanted
+    ]
+    for one in made["components"]:
+        one.pop("description", None)  # the line of the lock file once more
+    others = [one for one in made["dependencies"] if one["ref"] != about["bom-ref"]]
+    own = {"ref": about["bom-ref"], "dependsOn": sorted(references)}
+    return {**made, "dependencies": [own, *others]}
 
 
 def audit(lock: Path) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gantrymq.cli.shards import shard_properties
 from gantrymq.node import broker_node as broker_node_module
 from gantrymq.node.config import (
     is_bound_by_default,
@@ -126,6 +127,18 @@ def test_a_far_name_server_is_not_told_of_a_loopback_address(
     near = {name: "127.0.0.1:9876" if "Addr" in name else value for name, value in far.items()}
     if "failoverEtcd" not in near:
         refuse_unreachable(broker(tmp_path, **near), is_bound_by_default=True)
+
+
+@pytest.mark.parametrize("said", [{}, INSECURE, PROTECTED, INSECURE | {"brokerIP1": "192.0.2.7"}])
+def test_shards_are_reached_as_their_parent_would_be(tmp_path: Path, said: dict[str, str]) -> None:
+    parent = read_broker_config(said, tmp_path)
+    for number in range(2):
+        properties = shard_properties(parent, said, number)
+        shard = read_broker_config(properties, tmp_path).broker
+        refuse_exposed(shard)
+        refuse_unreachable(shard, is_bound_by_default=is_bound_by_default(properties))
+        assert shard.bind_address == parent.broker.bind_address
+        assert (shard.insecure, shard.acl) == (parent.broker.insecure, parent.broker.acl)
 
 
 @pytest.mark.parametrize(
