@@ -123,6 +123,16 @@ class BrokerSettings:
     )
     backlog: int = setting("serverSocketBacklog", 1024, Whole(1), "waiting connections")
 
+    # Certificates of brokers to each other
+    ha_cert_path: str = setting(
+        "haTlsCertPath", "", TEXT,
+        "replication over TLS, for brokers with certificates: this one's, PEM, as master and slave",
+    )  # fmt: skip
+    ha_key_path: str = setting("haTlsKeyPath", "", TEXT, "its key, PEM")
+    ha_trust_path: str = setting(
+        "haTlsTrustCertPath", "", TEXT, "who signs those of brokers, and nobody else's, PEM"
+    )
+
     # Access control
     acl: bool = setting(
         "aclEnable", False, YES_NO, "check who asks: plain_acl.yml, users.toml (docs/security.md)"

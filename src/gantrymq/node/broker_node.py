@@ -15,6 +15,7 @@ from gantrymq.broker.broker import Broker
 from gantrymq.broker.surroundings import Loop, Surroundings
 from gantrymq.clock import SystemClock
 from gantrymq.cluster.replication import Replication
+from gantrymq.cluster.replication_tls import ReplicationTls
 from gantrymq.model.message import Host
 from gantrymq.model.topic import Perm
 from gantrymq.node.access import opened_access
@@ -77,6 +78,13 @@ def completed(settings: BrokerSettings) -> BrokerSettings:
         address=address,
         ha_address=settings.ha_address or address,
     )
+
+
+def replication_tls(settings: BrokerSettings) -> ReplicationTls | None:
+    """Return the certificates of the replication port, if there are any."""
+    if not settings.ha_cert_path:
+        return None
+    return ReplicationTls(settings.ha_cert_path, settings.ha_key_path, settings.ha_trust_path)
 
 
 class BrokerNode:
@@ -219,6 +227,7 @@ class BrokerNode:
         if access is not None:
             access.protect(broker, self.address, self._clock.monotonic())
             self._replication.admits = access.access.admits
+        self._replication.tls = replication_tls(self.settings)
         try:
             await self._listen(broker)
             await self._replication.start(self.settings.bind_address, self.port + HA_PORT_STEP)

@@ -96,6 +96,16 @@ def wrong_name_servers(broker: BrokerSettings) -> Iterator[str]:
             yield f"namesrvAddr: {error}; several are written host:port;host:port"
 
 
+def wrong_replication_tls(broker: BrokerSettings) -> Iterator[str]:
+    """Yield a sentence if the certificates of replication are there in part."""
+    paths = (broker.ha_cert_path, broker.ha_key_path, broker.ha_trust_path)
+    if any(paths) and not all(paths):
+        yield (
+            "haTlsCertPath, haTlsKeyPath and haTlsTrustCertPath go together: without all three "
+            "nobody knows who copies the log"
+        )
+
+
 def wrong_access(broker: BrokerSettings) -> Iterator[str]:
     """Yield a sentence for everything about access control that cannot be."""
     if broker.acl_own_key and not broker.acl:
@@ -150,6 +160,7 @@ def read_broker_config(properties: Mapping[str, str], home: Path) -> BrokerConfi
         problems += error.problems
     problems += wrong_name_servers(broker)
     problems += wrong_access(broker)
+    problems += wrong_replication_tls(broker)
     try:
         store = read_settings(properties, home=home, foreign=FOREIGN | own)
     except InvalidSettings as error:

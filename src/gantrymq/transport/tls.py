@@ -169,16 +169,21 @@ class ClientTls:
         Raises:
             InvalidValue: a file cannot be used.
         """
-        context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH)
+        context = self._trusting()
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.check_hostname = self.verifies_server and self.checks_name
         if not self.verifies_server:
             context.verify_mode = ssl.CERT_NONE
-        if self.trust_path is not None:
-            _load_trust(context, self.trust_path)
         if self.cert_path is not None:
             _load_identity(context, self.cert_path, self.key_path, self.key_password)
         return context
+
+    def _trusting(self) -> ssl.SSLContext:
+        """Return a context that believes whom the file names, and then nobody else."""
+        try:
+            return ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=self.trust_path)
+        except (OSError, ValueError) as error:
+            raise _untrusted(self.trust_path, error) from error
 
 
 def _choice(kind: type[Kind], name: str, text: str) -> Kind:
@@ -206,6 +211,10 @@ def _load_trust(context: ssl.SSLContext, trust_path: str) -> None:
     try:
         context.load_verify_locations(trust_path)
     except (OSError, ValueError) as error:
-        raise InvalidValue(
-            f"the trusted certificates {trust_path} cannot be used: {error}; name a PEM file"
-        ) from error
+        raise _untrusted(trust_path, error) from error
+
+
+def _untrusted(trust_path: str | None, error: Exception) -> InvalidValue:
+    return InvalidValue(
+        f"the trusted certificates {trust_path} cannot be used: {error}; name a PEM file"
+    )

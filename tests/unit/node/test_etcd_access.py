@@ -102,7 +102,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 @pytest.mark.tool("etcd")
 def test_a_group_lives_in_an_etcd_that_asks_who_it_is(site: Site, tmp_path: Path) -> None:
     async def main() -> None:
-        group = await Group(tmp_path, site.address, **site.properties).start(1, 2)
+        own = str(site.issuer.issue("member", for_both=True))
+        copying = {"haTlsCertPath": own, "haTlsKeyPath": own, "haTlsTrustCertPath": site.trust}
+        group = await Group(tmp_path, site.address, **site.properties, **copying).start(1, 2)
         first = group.nodes[1]
         assert await group.send(first, b"hello") == 0
         second = group.nodes[2]
