@@ -19,7 +19,7 @@ SECONDS ?= 600
 TARGETS ?= frame header body properties batch record broker namesrv replication sql92 settings store arguments
 ENGINE ?= auto
 
-.PHONY: help setup test run lint format types bench bench-compare bench-replication pipeline-demo fuzz flips simulate chaos chaos-failover coverage conf blocking lock clean system-packages
+.PHONY: help setup test run lint format types bench bench-compare bench-replication pipeline-demo fuzz flips simulate chaos chaos-failover coverage conf blocking lock release-checks clean system-packages
 
 help: ## show this text
 	@echo "gantrymq: RocketMQ in one pip install, with your topics as Spark tables."
@@ -106,6 +106,12 @@ lock: build/uv/bin/uv ## pin what .venv holds; UPGRADE=1 takes newer versions
 	    --universal --python-version 3.11 --generate-hashes --no-header -o requirements.lock
 	@build/uv/bin/uv pip compile -q --group fuzz $(if $(UPGRADE),--upgrade) \
 	    --universal --python-version 3.11 --generate-hashes --no-header -o fuzz/requirements.lock
+	@build/uv/bin/uv pip compile -q pyproject.toml --all-extras --constraint requirements.lock \
+	    --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o release/requirements.lock
+
+release-checks: $(installed) ## before a release: what it is made of (build/gantrymq.cdx.json), and whether weaknesses of that are known
+	@$(python) tools/release_checks.py sbom
+	@$(python) tools/release_checks.py audit
 
 clean: ## remove .venv, builds and caches
 	@rm -rf .venv build dist src/*.egg-info .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -62,7 +62,8 @@ NAMESRV_HEAD = """\
 """
 NAMESRV_MEANINGS = {
     "listenPort": "port it listens at; 0 takes a free one",
-    "bindAddress": "address it listens at",
+    "bindAddress": "address it listens at; 0.0.0.0 by itself where aclEnable or insecure is true",
+    "insecure": "let other machines in without access control, as Apache does; also --insecure",
     "metricsPort": "port of /metrics, /healthz and /readyz; -1 is none, 0 any that is free",
     "metricsBindAddress": "address of that port",
     "logFormat": "how lines of the log are written: text, or json, an object a line",
@@ -92,6 +93,7 @@ TLS = {
     "tls.server.keyPassword": ("", "password of the key, if it has one"),
     "tls.server.need.client.auth": ("none", "none, optional or require: certificates of clients"),
     "tls.server.trustCertPath": ("", "who signs them, PEM"),
+    "tls.server.crlPath": ("", "lists of those that were revoked, PEM"),
 }
 
 CLIENT_TLS_HEAD = "TLS of the connections to name servers."
@@ -167,7 +169,11 @@ def layout_text(layout: str, file: str) -> str:
     """Return `conf/LAYOUT/FILE.properties`: one broker of a deployment."""
     about = textwrap.fill(ABOUT[layout], WIDTH - 2)
     lines = [f"# {line}" for line in (f"{layout}:", *about.splitlines())]
-    lines += ["# Give it name servers with -n host:port;host:port, or with namesrvAddr here.", ""]
+    lines += [
+        "# Give it name servers with -n host:port;host:port, or with namesrvAddr here. On several",
+        "# machines: aclEnable=true with accounts or users (docs/security.md), or --insecure.",
+        "",
+    ]
     lines += [f"{name}={value}" for name, value in LAYOUTS[layout][file].items()]
     return "\n".join(lines) + "\n"
 

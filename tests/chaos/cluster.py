@@ -203,7 +203,7 @@ class Cluster:
         link = self._places.network.link()
         settings = {
             "listenPort": str(self._port(name, ports.free_port())), "bindAddress": link.host,
-            "kvConfigPath": f"{folder}/{name}.json",
+            "insecure": "true", "kvConfigPath": f"{folder}/{name}.json",
             "configStorePath": f"{folder}/{name}.properties",
         }  # fmt: skip
         command = [sys.executable, "-m", "gantrymq", "namesrv"]
@@ -234,7 +234,7 @@ class Cluster:
 
     def _broker_settings(self, number: int, folder: Path, host: str) -> dict[str, str]:
         settings = {
-            "brokerName": BROKER_NAME, "brokerIP1": host, "bindAddress": host,
+            "brokerName": BROKER_NAME, "brokerIP1": host, "bindAddress": host, "insecure": "true",
             "listenPort": str(self._port(f"broker{number}", ports.free_broker_port())),
             "namesrvAddr": self.name_addresses, "storePathRootDir": str(folder / "store"),
             # Small files, so that they are full every second or two.

@@ -72,6 +72,11 @@ def test_the_section_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
             assert time.monotonic() - begun < RELOAD_S_MAX
             time.sleep(0.2)
         assert create("Payments", "nadia") == 1
+        (again,) = blocks_under("### Another key")
+        key = (tmp_path / "users.key").read_bytes()
+        assert secrets_of(again.text.splitlines()) == {}
+        assert (tmp_path / "users.key").read_bytes() != key
+        assert create("OrdersOfJune", "nadia") == 0
     seen = server.log.read_text(encoding="utf-8") + users.read_text(encoding="utf-8")
     assert "the file of users has changed" in seen
     assert not [name for name, secret in secrets.items() if secret in seen]

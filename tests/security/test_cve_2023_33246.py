@@ -7,6 +7,8 @@ alone: no path, no address, no command, no credential.
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,7 +18,7 @@ from gantrymq.store.settings import known_settings
 from gantrymq.store.settings_kinds import Text
 from gantrymq.wire.bodies.settings import SETTINGS
 from gantrymq.wire.codes import RequestCode, ResponseCode
-from support.attacks import Site, files
+from support.attacks import Site, files, watched_for_programs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,6 +37,7 @@ ATTACKS = {
     "another master": b"haMasterAddress=10.6.6.6:10912\n",
     "another certificate": b"tls.server.certPath=/tmp/evil.pem\n",
     "no access control": b"aclEnable=false\nauthenticationEnabled=false\n",
+    "open to everybody": b"insecure=true\nbindAddress=0.0.0.0\n",
     "in company of a good one": f"fileReservedTime=1\nrocketmqHome={COMMAND}\n".encode(),
     "two names on one line": b"fileReservedTime=1\\nrocketmqHome=x\n",
     "a name that hides a line": b"fileReserved\\u000aTime=1\n",
@@ -56,12 +59,21 @@ def settings(site: Site) -> dict[str, str]:
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_cve_2023_33246_is_refused_and_changes_nothing(site: Site, attack: str) -> None:
     before, around = settings(site), site.outside()
-    answer = site.ask(RequestCode.UPDATE_BROKER_CONFIG, body=ATTACKS[attack])
+    with watched_for_programs() as started:
+        answer = site.ask(RequestCode.UPDATE_BROKER_CONFIG, body=ATTACKS[attack])
+        site.broker.jump(120)  # Apache's ran it by a timer, half a minute later
+    assert started == []
     assert answer.code != ResponseCode.SUCCESS
     assert answer.remark
     assert settings(site) == before
     assert site.outside() == around
     assert not (site.data / "config" / "live.properties").exists()
+
+
+def test_the_watch_sees_what_is_started() -> None:
+    with watched_for_programs() as started:
+        subprocess.run([sys.executable, "-S", "-c", ""], check=True)
+    assert started
 
 
 def test_cve_2023_33246_a_value_is_never_more_than_a_value(site: Site) -> None:

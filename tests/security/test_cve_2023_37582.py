@@ -27,6 +27,7 @@ ATTACKS = {
     "the other file": b"kvConfigPath=../../../evil\n",
     "home": b"rocketmqHome=/tmp\n",
     "another address": b"bindAddress=0.0.0.0\nlistenPort=1\n",
+    "open to everybody": b"insecure=true\nbindAddress=0.0.0.0\n",
     "an environment of its own": b"productEnvName=evil\nclusterTest=true\n",
     "in company of a good one": b"orderMessageEnable=true\nconfigStorePath=/tmp/pwned\n",
     "the good one last": b"configStorePath=/tmp/pwned\norderMessageEnable=true\n",

@@ -16,6 +16,8 @@ from gantrymq.model.secrets import MASK, is_secret, masked
 from gantrymq.transport.tls import ClientTls, ServerTls
 from gantrymq.wire.bodies.settings import SETTINGS
 from gantrymq.wire.codes import RequestCode, ResponseCode
+from support.access_matrix import write_users
+from support.accounts import FILE, SECRETS, WHITE, write_accounts
 from support.attacks import Site
 
 if TYPE_CHECKING:
@@ -56,6 +58,22 @@ def test_cve_2024_23321_no_admin_request_answers_a_secret(tmp_path: Path) -> Non
         assert SECRET not in said, answer.code
     assert known["regionId"] == f"http://{MASK}@10.0.0.1/x"
     assert all(not text or text == MASK for name, text in known.items() if is_secret(name))
+
+
+def test_cve_2024_23321_not_even_those_of_accounts_and_users(tmp_path: Path) -> None:
+    """Whoever asks is an administrator here, by address."""
+    folder = tmp_path / "access"
+    folder.mkdir()
+    write_accounts(folder, FILE.replace(WHITE, "127.0.0.1"))
+    write_users(folder)
+    sealed = [line for line in (folder / "users.toml").read_text().splitlines() if "seal1" in line]
+    assert sealed
+    with Site(tmp_path / "site", {"aclEnable": "true", "aclPath": str(folder)}) as site:
+        answers = [site.ask(code) for code in ASKED]
+    said = " ".join(f"{answer.fields} {answer.remark} {answer.body!r}" for answer in answers)
+    assert "administrator" in said, "the accounts were shown"
+    for secret in (*SECRETS, *(line.split('"')[1] for line in sealed), "seal1"):
+        assert secret not in said
 
 
 @pytest.mark.parametrize("flag", ["-p", "-m"])

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Self
 
 from gantrymq.testing.threaded import ThreadedBroker
@@ -15,7 +17,7 @@ from support.nodes import ask
 from support.samples import send_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
     from types import TracebackType
 
@@ -23,6 +25,11 @@ if TYPE_CHECKING:
 
 DATA: Final = "a/b/c/data"
 """Deep enough that a name with several steps up still ends inside of the folder that is watched."""
+PROGRAM_EVENTS: Final = (
+    "subprocess.", "os.exec", "os.fork", "os.posix_spawn", "os.spawn", "os.startfile", "os.system",
+    "pty.spawn",
+)  # fmt: skip
+"""What the interpreter says before it starts anything."""
 EVIL_NAMES: Final = (
     "../evil",
     "../../evil",
@@ -83,6 +90,31 @@ class Site:
         return {
             name: digest for name, digest in files(self.folder).items() if not name.startswith(DATA)
         }
+
+
+_started: list[str] = []
+_hooks: list[object] = []
+_is_watching = False
+
+
+def _note(event: str, _arguments: object) -> None:
+    if _is_watching and event.startswith(PROGRAM_EVENTS):
+        _started.append(event)
+
+
+@contextmanager
+def watched_for_programs() -> Iterator[list[str]]:
+    """Give a list of what this process starts meanwhile: programs, shells, copies of itself."""
+    global _is_watching  # noqa: PLW0603  (a hook of the interpreter stays for ever, and there is one)
+    if _note not in _hooks:
+        sys.addaudithook(_note)
+        _hooks.append(_note)
+    _started.clear()
+    _is_watching = True
+    try:
+        yield _started
+    finally:
+        _is_watching = False
 
 
 def sending(topic: str, properties: str = "") -> dict[str, str]:

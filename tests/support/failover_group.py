@@ -89,6 +89,7 @@ class Broker:
             "diskSpaceWarningLevelRatio": "0.99", "diskSpaceCleanForciblyRatio": "0.99",
             "waitTimeMillsInSendQueue": "10000",
             "brokerName": "group", "brokerIP1": host, "bindAddress": host,
+            "insecure": "true",  # a namespace has no loopback that others reach
             "listenPort": str(self.port), **settings,
         }  # fmt: skip
         self._process: subprocess.Popen[bytes] | None = None
@@ -155,8 +156,8 @@ def start_name_server(
     port = ports.free_port()
     conf = folder / "namesrv.conf"
     given = {
-        "listenPort": str(port), "bindAddress": host, "kvConfigPath": f"{folder}/kv.json",
-        **settings,
+        "listenPort": str(port), "bindAddress": host, "insecure": "true",
+        "kvConfigPath": f"{folder}/kv.json", **settings,
     }  # fmt: skip
     conf.write_text("".join(f"{name}={value}\n" for name, value in given.items()))
     command = [sys.executable, "-m", "gantrymq", "namesrv", "-c", str(conf)]

@@ -31,6 +31,7 @@ class Issuer:
         made = self._builder(self._name, self._key.public_key(), DAY).add_extension(
             x509.BasicConstraints(ca=True, path_length=0), critical=True
         )
+        self._revoked: list[x509.RevokedCertificate] = []
         self.path = folder / f"{name}.pem"
         signed = made.sign(self._key, hashes.SHA256())
         self.path.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
@@ -55,8 +56,10 @@ class Issuer:
         uris: Sequence[str] = (),
         lasts: timedelta = DAY,
         for_server: bool = False,
+        for_both: bool = False,
     ) -> Path:
-        """Return a file with a certificate and its key: for clients, unless it is for a server."""
+        """Return a file with a certificate and its key: for clients, a server, or `for_both`."""
+        for_server |= for_both
         key = ec.generate_private_key(ec.SECP256R1())
         use = ExtendedKeyUsageOID.SERVER_AUTH if for_server else ExtendedKeyUsageOID.CLIENT_AUTH
         others: list[x509.GeneralName] = [x509.DNSName(one) for one in dns]
@@ -64,7 +67,8 @@ class Issuer:
         if for_server:
             others.append(x509.IPAddress(ipaddress.ip_address("127.0.0.1")))
         made = self._builder(_names(*common), key.public_key(), lasts)
-        made = made.add_extension(x509.ExtendedKeyUsage([use]), critical=False)
+        uses = [use, ExtendedKeyUsageOID.CLIENT_AUTH] if for_both else [use]
+        made = made.add_extension(x509.ExtendedKeyUsage(uses), critical=False)
         if others:
             made = made.add_extension(x509.SubjectAlternativeName(others), critical=False)
         signed = made.sign(self._key, hashes.SHA256())
@@ -79,6 +83,28 @@ class Issuer:
         )
         return path
 
+    def revoke(self, path: Path) -> None:
+        """Have the next list say that a certificate is not to be trusted any more."""
+        certificate = x509.load_pem_x509_certificate(path.read_bytes())
+        self._revoked.append(
+            x509.RevokedCertificateBuilder()
+            .serial_number(certificate.serial_number)
+            .revocation_date(self._begin)
+            .build()
+        )
+
+    def revoked(self, lasts: timedelta = DAY) -> bytes:
+        """Return the list of what was revoked, as PEM; it is good for so long."""
+        made = (
+            x509.CertificateRevocationListBuilder()
+            .issuer_name(self._name)
+            .last_update(self._begin - 2 * DAY)
+            .next_update(self._begin + lasts)
+        )
+        for one in self._revoked:
+            made = made.add_revoked_certificate(one)
+        return made.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
     def trusting(self, certificate: Path | None = None) -> ssl.SSLContext:
         """Return the context of a client that trusts this issuer, and shows a certificate."""
         context = ssl.create_default_context(cafile=str(self.path))
@@ -89,3 +115,13 @@ class Issuer:
 
 def _names(*common: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, one) for one in common])
+
+
+def hello_of(version: bytes) -> bytes:
+    """Return how a client begins that speaks one version, with what a server of today takes."""
+    suites = bytes.fromhex("c02bc009c02fc013002f")
+    more = bytes.fromhex("000a000400020017000b00020100000d0006000404030401")
+    body = version + bytes(32) + b"\0" + len(suites).to_bytes(2) + suites + b"\x01\0"
+    body += len(more).to_bytes(2) + more
+    hello = b"\x01" + len(body).to_bytes(3) + body
+    return b"\x16\x03\x01" + len(hello).to_bytes(2) + hello

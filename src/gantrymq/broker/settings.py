@@ -65,8 +65,24 @@ class BrokerSettings:
 
     # Failover
     etcd: str = setting(
-        "failoverEtcd", "", TEXT, "host:port,host:port of etcd: a group with automatic failover"
+        "failoverEtcd", "", TEXT,
+        "host:port,host:port of etcd: a group with automatic failover; https:// before each is TLS",
+    )  # fmt: skip
+    etcd_user: str = setting(
+        "failoverEtcdUser", "", TEXT, "who this broker is to etcd, if etcd asks"
     )
+    etcd_password_file: str = setting(
+        "failoverEtcdPasswordFile", "", TEXT,
+        "file for its owner alone (chmod 600) whose first line is that user's password",
+    )  # fmt: skip
+    etcd_trust_path: str = setting(
+        "failoverEtcdTrustCertPath", "", TEXT,
+        "who signs the certificates of etcd, PEM; else those whom the machine trusts",
+    )  # fmt: skip
+    etcd_cert_path: str = setting(
+        "failoverEtcdCertPath", "", TEXT, "certificate of this broker for etcd, PEM"
+    )
+    etcd_key_path: str = setting("failoverEtcdKeyPath", "", TEXT, "its key, PEM")
     member: int = setting(
         "failoverId", 0, Whole(0, 65535), "this broker in its group, from 1; 1 begins the group"
     )
@@ -96,11 +112,28 @@ class BrokerSettings:
     port: int = setting(
         "listenPort", 10911, Whole(0, 65534), "listener; the port above it is for slaves"
     )
-    bind_address: str = setting("bindAddress", "0.0.0.0", TEXT, "address it listens at")  # noqa: S104
+    bind_address: str = setting(
+        "bindAddress", "127.0.0.1", TEXT,
+        "address it listens at; 0.0.0.0 by itself where aclEnable or insecure is true",
+    )  # fmt: skip
+    insecure: bool = setting(
+        "insecure", False, YES_NO,
+        "let other machines in without access control, as Apache does; also --insecure",
+    )  # fmt: skip
     idle_s: int = setting(
         "serverChannelMaxIdleTimeSeconds", 120, Whole(1), "silent connections are closed"
     )
     backlog: int = setting("serverSocketBacklog", 1024, Whole(1), "waiting connections")
+
+    # Certificates of brokers to each other
+    ha_cert_path: str = setting(
+        "haTlsCertPath", "", TEXT,
+        "replication over TLS, for brokers with certificates: this one's, PEM, as master and slave",
+    )  # fmt: skip
+    ha_key_path: str = setting("haTlsKeyPath", "", TEXT, "its key, PEM")
+    ha_trust_path: str = setting(
+        "haTlsTrustCertPath", "", TEXT, "who signs those of brokers, and nobody else's, PEM"
+    )
 
     # Access control
     acl: bool = setting(

@@ -118,7 +118,8 @@ def settings_of(chosen: argparse.Namespace) -> DashboardSettings:
         InvalidValue: they do not go together.
     """
     from gantrymq.client.settings import credentials_of  # noqa: PLC0415
-    from gantrymq.dashboard.settings import DashboardSettings, is_loopback  # noqa: PLC0415
+    from gantrymq.dashboard.settings import DashboardSettings  # noqa: PLC0415
+    from gantrymq.wire.hosts import is_loopback  # noqa: PLC0415
 
     if chosen.no_login and not is_loopback(chosen.bind):
         raise InvalidValue("--no-login is for loopback alone: leave it out, or --bind 127.0.0.1")

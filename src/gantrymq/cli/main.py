@@ -34,7 +34,8 @@ commands:
   namesrv                     run a name server
   broker                      run a broker; takes Apache RocketMQ's settings files
   broker drain|undrain ADDR   get one ready to be stopped without a failed send, or take it back
-  user add|list|remove|passwd who may do what, with access control; `gantrymq user --help`
+  user add|list|remove|passwd|rekey
+                              who may do what, with access control; `gantrymq user --help`
   store inspect|verify|rebuild|export DIR
                               look at a store directory of gantrymq or Apache RocketMQ, check it,
                               mend it, or get the messages out of it; `gantrymq store --help`

@@ -83,6 +83,9 @@ def _parser(name: str, text: str) -> CommandParser:
                         help="log on standard error: debug, info, warning, error")  # fmt: skip
     parser.add_argument("--log-format", choices=("text", "json"),
                         help="lines of the log: text, or json, an object a line")  # fmt: skip
+    parser.add_argument("--insecure", action="store_true",
+                        help="let other machines in without access control: whoever reaches it may "
+                        "read, write and administer")  # fmt: skip
     usual = "5557, or a free one" if name == "server" else "off"
     parser.add_argument("--metrics-port", type=_metrics_port, metavar="PORT",
                         help="port of /metrics, /healthz and /readyz on this machine; 0 is a free "
@@ -101,7 +104,8 @@ def server_parser() -> CommandParser:
                         help="port of the name server (default: 9876)")  # fmt: skip
     parser.add_argument("--port", type=_port, metavar="PORT",
                         help="port of the broker (default: 10911)")  # fmt: skip
-    parser.add_argument("--bind", metavar="ADDRESS", help="listen at this address alone")
+    parser.add_argument("--bind", metavar="ADDRESS", help="listen at this address alone (default: "
+                        "127.0.0.1; with access control or --insecure all)")  # fmt: skip
     parser.add_argument("--dashboard-port", type=_port, default=8080, metavar="PORT",
                         help="port of the dashboard (default: 8080); 0: none")  # fmt: skip
     parser.add_argument("--dashboard-bind", default="127.0.0.1", metavar="ADDRESS",

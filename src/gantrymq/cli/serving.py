@@ -19,6 +19,7 @@ from gantrymq.node.access import opened_access
 from gantrymq.node.all_in_one import AllInOne
 from gantrymq.node.broker_node import BrokerNode
 from gantrymq.node.certificate import offered_tls
+from gantrymq.node.exposure import reach_line, refuse_exposed, refuse_unreachable
 from gantrymq.node.failover_node import FailoverNode
 from gantrymq.node.lifecycle import run_node
 from gantrymq.node.logs import configure_logs
@@ -53,12 +54,14 @@ def _server(chosen: argparse.Namespace, properties: dict[str, str]) -> int:
     if not is_chosen:
         properties["metricsPort"] = str(config.APACHE_METRICS_PORT)
     found = config.read_broker_config(properties, chosen.data)
+    told = _checked_reach(found, properties)
     namesrv = config.read_namesrv_settings(
         {
             "listenPort": str(chosen.namesrv_port),
             "kvConfigPath": str(chosen.data / "namesrv" / "kvConfig.json"),
             "configStorePath": str(chosen.data / "namesrv" / "namesrv.properties"),
-            **({"bindAddress": chosen.bind} if chosen.bind else {}),
+            "bindAddress": found.broker.bind_address,
+            "insecure": str(found.broker.insecure),
         }
     )
     opened_access(found.broker, found.store, SystemClock())  # what cannot be leaves nothing behind
@@ -75,7 +78,7 @@ def _server(chosen: argparse.Namespace, properties: dict[str, str]) -> int:
             f"  export NAMESRV_ADDR={address}\n"
             f"  {PROGRAM} message send TopicTest hello\n"
             f"  {PROGRAM} message search TopicTest"
-            f"{_where(observed)}"
+            f"{told}{_where(observed)}"
         )
 
     runs = observed or node
@@ -157,12 +160,15 @@ def _namesrv(chosen: argparse.Namespace, properties: Mapping[str, str]) -> int:
     if chosen.print:
         sys.stdout.write(config.shown_text(config.namesrv_properties(settings)))
         return SUCCESS
+    refuse_exposed(settings)
+    is_default = config.is_bound_by_default(properties)
+    told = _line(reach_line(settings, is_bound_by_default=is_default))
     beside = Path(settings.kv_config_path).expanduser().parent / "tls"
     node = NamesrvNode(settings, tls=offered_tls(config.read_tls(properties), properties, beside))
     observed = _observed_namesrv(node, settings.metrics_bind_address, settings.metrics_port)
 
     def started() -> None:
-        _say(f"the name server is ready: port {node.port}{_where(observed)}")
+        _say(f"the name server is ready: port {node.port}{told}{_where(observed)}")
 
     return run_node(observed or node, started)
 
@@ -184,6 +190,7 @@ def _broker(chosen: argparse.Namespace, properties: dict[str, str]) -> int:
             shown = {name: text for name, text in shown.items() if text != usual.get(name)}
         sys.stdout.write(config.shown_text(shown))
         return SUCCESS
+    told = _checked_reach(found, properties)
     opened_access(found.broker, found.store, SystemClock())
     if chosen.shards > 1:
         from gantrymq.cli.shards import run_shards  # noqa: PLC0415  (needed by few)
@@ -197,7 +204,7 @@ def _broker(chosen: argparse.Namespace, properties: dict[str, str]) -> int:
     def started() -> None:
         _say(
             f"broker {node.settings.name} is ready: {node.address}, name servers "
-            f"{', '.join(node.name_servers) or 'none (give them with -n)'}{_where(observed)}"
+            f"{', '.join(node.name_servers) or 'none (give them with -n)'}{told}{_where(observed)}"
         )
 
     return run_node(observed or node, started)
@@ -239,6 +246,22 @@ def _observed_namesrv(node: NamesrvNode, address: str, port: int) -> Observed | 
     return observed_namesrv(node, Listening(address, port))
 
 
+def _checked_reach(found: config.BrokerConfig, properties: Mapping[str, str]) -> str:
+    """Return a line about who reaches a broker, or nothing.
+
+    Raises:
+        InvalidSettings: whoever may not, or those whom it tells where it is do not.
+    """
+    is_default = config.is_bound_by_default(properties)
+    refuse_exposed(found.broker)
+    refuse_unreachable(found.broker, is_bound_by_default=is_default)
+    return _line(reach_line(found.broker, is_bound_by_default=is_default))
+
+
+def _line(text: str) -> str:
+    return f"\n{text}" if text else ""
+
+
 def _where(observed: Observed | None) -> str:
     return "" if observed is None else f"\nmetrics: {observed.url}"
 
@@ -256,6 +279,8 @@ def _told(chosen: argparse.Namespace, work: Callable[[dict[str, str]], int]) -> 
             configure_logs(chosen.log, "json")
         if chosen.metrics_port is not None:
             properties["metricsPort"] = str(chosen.metrics_port)
+        if chosen.insecure:
+            properties["insecure"] = "true"
         return work(properties)
     except GantryError as error:
         problems = "; ".join(str(error).splitlines())

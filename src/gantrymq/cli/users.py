@@ -42,6 +42,7 @@ or two.
   {NAME} list
   {NAME} passwd orders                          another secret; the old one holds no longer
   {NAME} remove orders
+  {NAME} rekey                                  seal the secrets, which stay, with another key
 
 roles:
   viewer    looks at everything, at no message
@@ -79,7 +80,7 @@ def _parser() -> CommandParser:
         prog=NAME, description=HELP, allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    made.add_argument("verb", choices=("add", "list", "remove", "passwd"))
+    made.add_argument("verb", choices=("add", "list", "remove", "passwd", "rekey"))
     made.add_argument("name", nargs="?", metavar="NAME", help="the user: its access key")
     made.add_argument("--file", type=Path, default=Path(FILE_NAME), metavar="FILE",
                       help=f"the file of users (default: ./{FILE_NAME}); keep it where the "
@@ -109,8 +110,8 @@ def main(arguments: Sequence[str]) -> int:
     """Run the command; return its exit status."""
     parser = _parser()
     chosen = parser.parse_args(arguments)
-    if (chosen.name is None) != (chosen.verb == "list"):
-        parser.error("add, remove and passwd take a name, list takes none")
+    if (chosen.name is None) != (chosen.verb in {"list", "rekey"}):
+        parser.error("add, remove and passwd take a name, list and rekey take none")
     if chosen.no_secret and chosen.secret_file is not None:
         parser.error("--no-secret and --secret-file say two things: give one of them")
     for verbs, given in _given(chosen):
@@ -146,6 +147,10 @@ def _run(chosen: argparse.Namespace, users: UserEditing) -> int:
     if chosen.verb == "remove":
         users.remove(chosen.name, even_last_admin=chosen.force)
         sys.stdout.write(f"removed {chosen.name}\n")
+    elif chosen.verb == "rekey":
+        count, was_begun = users.rekey()
+        how = ", which ends a change that was interrupted" if was_begun else ""
+        sys.stdout.write(f"{count} secrets are sealed with another key{how}\n")
     else:
         _give(chosen, users)
     if loses_comments:

@@ -1,10 +1,9 @@
-"""What a group keeps in etcd, through its JSON gateway; the extra `failover` has the client.
+"""What a group keeps in etcd; `etcd_connection` says how it is reached.
 
     PREFIX/CLUSTER/BROKER_NAME/state               `GroupState`
     PREFIX/CLUSTER/BROKER_NAME/members/SESSION     `Member`, with the lease that names the session
 
-Every call blocks for `timeout_s` at most and is made on a thread of its own, never on the loop.
-Several endpoints are tried in turn.
+Every call blocks, for a bounded time.
 """
 
 from __future__ import annotations
@@ -14,18 +13,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from gantrymq.cluster.etcd_connection import EtcdConnection, EtcdLogin, EtcdTrouble
 from gantrymq.cluster.group_state import GroupState, Member, View
-from gantrymq.errors import GantryError, InvalidValue
-from gantrymq.transport.addresses import split_address
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+__all__ = ["Etcd", "EtcdTrouble"]
+
 PREFIX: Final = "/gantrymq"
-
-
-class EtcdTrouble(GantryError):
-    """etcd did not answer, or not what it should; the outcome of a change is not known."""
 
 
 def _text(value: bytes | str) -> str:
@@ -36,42 +32,20 @@ class Etcd:
     """One group's records."""
 
     def __init__(
-        self, endpoints: Sequence[str], cluster: str, name: str, timeout_s: float = 1.0
+        self,
+        endpoints: Sequence[str],
+        cluster: str,
+        name: str,
+        timeout_s: float = 1.0,
+        login: EtcdLogin | None = None,
     ) -> None:
-        """Use the endpoints `host:port`.
+        """Use the endpoints, `host:port` or with `https://` before it.
 
         Raises:
             InvalidValue: the extra is not installed, or an endpoint is no address.
         """
-        try:
-            from etcd3gw.client import Etcd3Client  # noqa: PLC0415  (an extra)
-        except ImportError:
-            raise InvalidValue(
-                "failoverEtcd is set, and the client is not installed: pip install "
-                "'gantrymq[failover]'"
-            ) from None
-        if not endpoints:
-            raise InvalidValue("failoverEtcd names no endpoint: say for example 127.0.0.1:2379")
-        self._clients = [
-            Etcd3Client(host=host, port=port, timeout=timeout_s, api_path="/v3/")
-            for host, port in map(split_address, endpoints)
-        ]
-        for client in self._clients:
-            client.session.trust_env = False  # no proxy stands between a broker and its etcd
+        self._post = EtcdConnection(endpoints, login or EtcdLogin(), timeout_s).post
         self._root = f"{PREFIX}/{cluster}/{name}"
-
-    def _post(self, path: str, content: dict[str, Any]) -> dict[str, Any]:
-        problem = "no endpoint"
-        for _ in range(len(self._clients)):
-            client = self._clients[0]
-            try:
-                answer: dict[str, Any] = client.post(client.get_url(path), json=content)
-            except Exception as error:  # noqa: BLE001 - the client's, requests' and urllib3's
-                problem = f"{type(error).__name__}: {error}"
-                self._clients.append(self._clients.pop(0))
-            else:
-                return answer
-        raise EtcdTrouble(f"etcd does not answer: {problem}")
 
     # -- leases -----------------------------------------------------------------------------------
 

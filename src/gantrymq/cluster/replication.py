@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gantrymq.clock import Clock
     from gantrymq.cluster.group_state import Member
     from gantrymq.cluster.in_sync import InSyncSet
+    from gantrymq.cluster.replication_tls import ReplicationTls
     from gantrymq.store.files import Files
     from gantrymq.store.settings import ReplicationSettings
     from gantrymq.store.worker import Worker
@@ -68,6 +69,8 @@ class Replication:
         )
         self.admits: Callable[[str], bool] = lambda _peer: True
         """Who may copy the log, by `host:port`, if haAllowedAddresses does not say."""
+        self.tls: ReplicationTls | None = None
+        """Who may copy the log, by certificate; and whom this broker copies."""
         self.epoch: int | None = None
         """In which this broker is master, with failover."""
         self.client: ReplicationClient | None = None
@@ -90,7 +93,7 @@ class Replication:
     def _may_copy(self, peer: str) -> bool:
         networks = self._settings.allowed_peers
         if not networks:
-            return self.admits(peer)
+            return self.tls is not None or self.admits(peer)
         address = ip_address(peer.rpartition(":")[0].strip("[]"))
         return any(address in one for one in networks)
 
@@ -102,13 +105,17 @@ class Replication:
         """Listen for slaves; a slave begins to copy as soon as it knows its master.
 
         Raises:
+            InvalidValue: a file of TLS cannot be used.
             OSError: the address cannot be bound.
         """
-        await self.server.start(host, port)
+        await self.server.start(host, port, self.tls)
         broker = self._broker
         if broker.is_slave:
             self.client = ReplicationClient(
-                StoreCopiedLog(broker.store, broker.store_settings), self._rules, self._clock
+                StoreCopiedLog(broker.store, broker.store_settings),
+                self._rules,
+                self._clock,
+                self.tls,
             )
             self.client.start()
             self.metadata = MetadataCopy(

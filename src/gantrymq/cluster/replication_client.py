@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from gantrymq.clock import Clock
     from gantrymq.cluster.master_link import LinkRules
+    from gantrymq.cluster.replication_tls import ReplicationTls
     from gantrymq.cluster.slave_link import CopiedLog
 
 log = logging.getLogger(__name__)
@@ -112,7 +113,14 @@ class _MasterConnection(asyncio.BufferedProtocol):
 class ReplicationClient:
     """Keeps a copy of the master's log going. Owned by the event loop's thread."""
 
-    def __init__(self, log_: CopiedLog, rules: Callable[[], LinkRules], clock: Clock) -> None:
+    def __init__(
+        self,
+        log_: CopiedLog,
+        rules: Callable[[], LinkRules],
+        clock: Clock,
+        tls: ReplicationTls | None = None,
+    ) -> None:
+        self._tls = tls
         self._log = log_
         self._rules = rules
         self._clock = clock
@@ -199,11 +207,13 @@ class ReplicationClient:
         loop = asyncio.get_running_loop()
         try:
             host, port = split_address(address)
+            context = None if self._tls is None else self._tls.copying()
             async with asyncio.timeout(CONNECT_S_MAX):
                 _, made = await loop.create_connection(
                     lambda: _MasterConnection(self._log, self._rules, self._clock, self._hello),
                     host,
                     port,
+                    ssl=context,
                 )
         except TimeoutError:
             return LinkBroken(f"no connection within {CONNECT_S_MAX:g} s")

@@ -6,7 +6,8 @@ not written to (`WRITE_BYTES_MAX` wait in memory at most).
 
 The protocol is Apache's and has no word for who is there. Whoever reaches the port is given the
 whole log, and what it reports releases replies to producers. So the port belongs into a network of
-its own, or `haAllowedAddresses` names those who may connect; nobody else gets a byte.
+its own, or certificates say who is there (`replication_tls`), or `haAllowedAddresses` names those
+who may connect; nobody else gets a byte.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from gantrymq.clock import Clock
     from gantrymq.cluster.replica_group import ReplicaGroup
+    from gantrymq.cluster.replication_tls import ReplicationTls, ServedCertificate
     from gantrymq.cluster.store_sides import StoreSentLog
 
 log = logging.getLogger(__name__)
@@ -32,6 +34,7 @@ log = logging.getLogger(__name__)
 CONNECTIONS_MAX: Final = 64
 WRITE_BYTES_MAX: Final = 1 << 20
 """What waits in memory for one slave; also what it is given in one turn."""
+HANDSHAKE_S_MAX: Final = 10.0
 
 
 class ServedParts(NamedTuple):
@@ -154,18 +157,27 @@ class ReplicationServer:
     def __init__(self, parts: ServedParts) -> None:
         self._parts = parts
         self._server: asyncio.Server | None = None
+        self._certificate: ServedCertificate | None = None
         self.connections: set[_SlaveConnection] = set()
 
-    async def start(self, host: str, port: int) -> None:
-        """Listen.
+    async def start(self, host: str, port: int, tls: ReplicationTls | None = None) -> None:
+        """Listen; with `tls` for those alone who show a certificate.
 
         Raises:
+            InvalidValue: a file of TLS cannot be used.
             OSError: the address cannot be bound; the text says which.
         """
         loop = asyncio.get_running_loop()
+        if tls is not None:
+            self._certificate = tls.serving(self._parts.clock.monotonic())
+        context = None if self._certificate is None else self._certificate.context
         try:
             self._server = await loop.create_server(
-                lambda: _SlaveConnection(self, self._parts), host or None, port
+                lambda: _SlaveConnection(self, self._parts),
+                host or None,
+                port,
+                ssl=context,
+                ssl_handshake_timeout=None if context is None else HANDSHAKE_S_MAX,
             )
         except OSError as error:
             raise OSError(
@@ -180,6 +192,8 @@ class ReplicationServer:
 
     def tick(self, now: float) -> None:
         """Do what is due on every connection."""
+        if self._certificate is not None:
+            self._certificate.look(now)
         for connection in tuple(self.connections):
             connection.tick(now)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 from typing import TYPE_CHECKING, Final
 
 import uvicorn
@@ -69,6 +70,9 @@ class DashboardServer:
             timeout_graceful_shutdown=STOP_S_MAX, server_header=False, proxy_headers=False,
             ssl_certfile=certificate, ssl_keyfile=key,
         )  # fmt: skip
+        config.load()
+        if config.ssl is not None:
+            config.ssl.minimum_version = ssl.TLSVersion.TLSv1_2
         server = self._server = _Server(config)
         task = self._task = asyncio.ensure_future(server.serve(sockets=[listener]))
         while not server.started and not task.done():  # noqa: ASYNC110  (it has no event)

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING, Final
 
+from gantrymq.wire.hosts import is_loopback
+
 if TYPE_CHECKING:
     import ssl as tls
     from pathlib import Path
@@ -71,16 +73,6 @@ class DashboardSettings:
         if ":" in host and not host.startswith("["):
             host = f"[{host}]"
         return f"{scheme}://{host}:{port}"
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether an address is this machine's own."""
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def network_of(host: str) -> str:

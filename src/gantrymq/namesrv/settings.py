@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 
 
 class NamesrvSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How a name server behaves; the defaults are Apache's."""
+    """How a name server behaves; the defaults are Apache's, but for where it listens."""
 
     listen_port: int = 9876
-    bind_address: str = "0.0.0.0"  # noqa: S104 - a name server is there to be found
+    bind_address: str = "127.0.0.1"
+    insecure: bool = False
+    """Let other machines in although nobody checks who asks."""
     metrics_port: int = -1
     """Of /metrics, /healthz and /readyz; -1 is none, 0 any that is free."""
     metrics_bind_address: str = "127.0.0.1"
@@ -79,6 +81,7 @@ class _Setting(NamedTuple):
 _TABLE: Final[Mapping[str, _Setting]] = {
     "listenPort": _Setting("listen_port", int, live=False, minimum=0, maximum=65535),
     "bindAddress": _Setting("bind_address", str, live=False),
+    "insecure": _Setting("insecure", bool, live=False),
     "metricsPort": _Setting("metrics_port", int, live=False, minimum=-1, maximum=65535),
     "metricsBindAddress": _Setting("metrics_bind_address", str, live=False),
     "logFormat": _Setting("log_format", str, live=False, words=("text", "json")),

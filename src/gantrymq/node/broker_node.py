@@ -15,9 +15,15 @@ from gantrymq.broker.broker import Broker
 from gantrymq.broker.surroundings import Loop, Surroundings
 from gantrymq.clock import SystemClock
 from gantrymq.cluster.replication import Replication
+from gantrymq.cluster.replication_tls import ReplicationTls
 from gantrymq.model.message import Host
 from gantrymq.model.topic import Perm
 from gantrymq.node.access import opened_access
+from gantrymq.node.exposure import (
+    refuse_exposed,
+    refuse_unreachable,
+    refuse_unreachable_name,
+)
 from gantrymq.node.free_ports import HA_PORT_STEP, VIP_PORT_STEP, FreePorts
 from gantrymq.node.machine import bound_address, host_name, memory_bytes, own_address, resolved
 from gantrymq.node.registrar import BrokerAddress, Registrar, Rules
@@ -64,6 +70,13 @@ def completed(settings: BrokerSettings) -> BrokerSettings:
         address=address,
         ha_address=settings.ha_address or address,
     )
+
+
+def replication_tls(settings: BrokerSettings) -> ReplicationTls | None:
+    """Return the certificates of the replication port, if there are any."""
+    if not settings.ha_cert_path:
+        return None
+    return ReplicationTls(settings.ha_cert_path, settings.ha_key_path, settings.ha_trust_path)
 
 
 class BrokerNode:
@@ -160,17 +173,22 @@ class BrokerNode:
 
         Raises:
             StoreLocked, StoreDamaged: as `Broker.open`.
+            InvalidSettings: others would reach it, or would be told to, where they must not.
             InvalidValue: brokerIP1 is no address and no name of one, or settings that were changed
                 over the wire cannot be used any more, or the account files cannot.
             OSError: an address cannot be bound, or the disk refuses.
         """
+        refuse_exposed(self.settings)
+        refuse_unreachable(self.settings)
         access = self._access = self._access or opened_access(
             self.settings, self._store_settings, self._clock
         )
         if self.port == 0:
             # Message ids hold the port, so it is chosen before anything is stored.
             self.port = FreePorts(self.settings.bind_address).find((HA_PORT_STEP,))
-        host = encode_host(Host(await resolved(self.settings.address), self.port))
+        address = await resolved(self.settings.address)
+        refuse_unreachable_name(self.settings, address)
+        host = encode_host(Host(address, self.port))
         around = self._surroundings()
         self.settings, self._store_settings = restored(
             around.files, self.settings, self._store_settings
@@ -201,6 +219,7 @@ class BrokerNode:
         if access is not None:
             access.protect(broker, self.address, self._clock.monotonic())
             self._replication.admits = access.access.admits
+        self._replication.tls = replication_tls(self.settings)
         try:
             await self._listen(broker)
             await self._replication.start(self.settings.bind_address, self.port + HA_PORT_STEP)

@@ -10,10 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import msgspec
+
 from gantrymq.broker.settings import BrokerSettings, broker_properties, broker_rows
 from gantrymq.errors import ContentError, InvalidValue
 from gantrymq.model.secrets import masked
 from gantrymq.namesrv import settings as namesrv
+from gantrymq.node.etcd_access import wrong_failover
+from gantrymq.node.exposure import default_address
 from gantrymq.node.switches import refused_in_name_servers, refused_switches
 from gantrymq.store.settings import (
     BrokerRole,
@@ -105,24 +109,14 @@ def wrong_name_servers(broker: BrokerSettings) -> Iterator[str]:
             yield f"namesrvAddr: {error}; several are written host:port;host:port"
 
 
-def wrong_failover(broker: BrokerSettings, role: BrokerRole) -> Iterator[str]:
-    """Yield a sentence for everything about failover that cannot be."""
-    if not broker.etcd:
-        if broker.member:
-            yield "failoverId is set and failoverEtcd is not: say where etcd is"
-        return
-    if not broker.member:
-        yield "failoverEtcd is set and failoverId is not: give every broker of the group its own"
-    if role is BrokerRole.SLAVE:
+def wrong_replication_tls(broker: BrokerSettings) -> Iterator[str]:
+    """Yield a sentence if the certificates of replication are there in part."""
+    paths = (broker.ha_cert_path, broker.ha_key_path, broker.ha_trust_path)
+    if any(paths) and not all(paths):
         yield (
-            "brokerRole is SLAVE with failoverEtcd: say what it is when it is elected, SYNC_MASTER "
-            "or ASYNC_MASTER; who follows is decided by election"
+            "haTlsCertPath, haTlsKeyPath and haTlsTrustCertPath go together: without all three "
+            "nobody knows who copies the log"
         )
-    for endpoint in broker.etcd.split(","):
-        try:
-            split_address(endpoint)
-        except InvalidValue as error:
-            yield f"failoverEtcd: {error}"
 
 
 def wrong_access(broker: BrokerSettings) -> Iterator[str]:
@@ -139,6 +133,11 @@ def wrong_access(broker: BrokerSettings) -> Iterator[str]:
         )
     if broker.users_key_file and not broker.acl:
         yield "usersKeyFile is set and aclEnable is not true: set that, or leave it out"
+
+
+def is_bound_by_default(properties: Mapping[str, str]) -> bool:
+    """Tell whether nobody said where to listen."""
+    return not properties.get("bindAddress", "").strip()
 
 
 def with_apache_metrics(properties: Mapping[str, str]) -> Mapping[str, str]:
@@ -168,10 +167,13 @@ def read_broker_config(properties: Mapping[str, str], home: Path) -> BrokerConfi
     store: StoreSettings | None = None
     try:
         broker = read_broker_settings(properties)
+        if is_bound_by_default(properties):
+            broker = replace(broker, bind_address=default_address(broker))
     except InvalidSettings as error:
         problems += error.problems
     problems += wrong_name_servers(broker)
     problems += wrong_access(broker)
+    problems += wrong_replication_tls(broker)
     try:
         store = read_settings(properties, home=home, foreign=FOREIGN | own)
     except InvalidSettings as error:
@@ -249,6 +251,8 @@ def read_namesrv_settings(properties: Mapping[str, str]) -> NamesrvSettings:
         problems.append(str(error))
     if problems:
         raise InvalidSettings(problems)
+    if is_bound_by_default(properties):
+        return msgspec.structs.replace(settings, bind_address=default_address(settings))
     return settings
 
 

@@ -23,6 +23,7 @@ from gantrymq.cluster.frames import encode_hello
 from gantrymq.cluster.in_sync import InSyncSet, Progress
 from gantrymq.node.access import opened_access
 from gantrymq.node.broker_node import BrokerNode
+from gantrymq.node.etcd_access import etcd_login
 from gantrymq.node.machine import boot_id
 from gantrymq.store.errors import StoreNotWritable
 from gantrymq.store.files import OsFiles
@@ -65,7 +66,7 @@ class FailoverNode:
         """Join the group that `settings` name.
 
         Raises:
-            InvalidValue: the client of etcd is not installed.
+            InvalidValue: the client of etcd is not installed, or a file for it cannot be used.
         """
         self._files = OsFiles()
         self._clock = SystemClock()
@@ -83,7 +84,10 @@ class FailoverNode:
         self._front = Forwarding()
         self._front.successor = lambda: self._master_address
         etcd = Etcd(
-            [one.strip() for one in settings.etcd.split(",")], settings.cluster, settings.name
+            [one.strip() for one in settings.etcd.split(",")],
+            settings.cluster,
+            settings.name,
+            login=etcd_login(settings),
         )
         self.failover = Failover(etcd, self, self._clock, settings.lease_s)
         self.inner = self._make(settings)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from gantrymq.clock import SystemClock
 from gantrymq.namesrv.handlers import NameServer
 from gantrymq.node.access import opened_namesrv_access
+from gantrymq.node.exposure import refuse_exposed
 from gantrymq.node.machine import loopback
 from gantrymq.store import config_files
 from gantrymq.store.files import OsFiles
@@ -76,12 +77,14 @@ class NamesrvNode:
 
         Raises:
             StoreDamaged: the file with key-value configuration cannot be understood.
+            InvalidSettings: others would reach it, and nobody checks who asks.
             InvalidValue: access control is on, and there are no accounts that can be used.
             OSError: the address cannot be bound.
         """
         if self._settings.acl and self._access is None:
             beside = self._kv_path.parent
             self.protect(opened_namesrv_access(self._settings, beside, self._clock))
+        refuse_exposed(self._settings, protected=self._access is not None)
         config_files.load(self._files, self._kv_path, self.name_server.load_kv)
         service = CommandService(self.name_server.handle, closed=self.name_server.peer_closed)
         server = Server(

@@ -16,7 +16,8 @@ for one user cannot be put in another's place. The tag is compared before anythi
 The length of a secret can be seen.
 
 The key is 32 random bytes, in hexadecimal digits, in a file that its owner alone may read. Whoever
-has both files has the secrets: back them up apart.
+has both files has the secrets: back them up apart. While the key is changed the file has two, a
+line each: the first seals, both open (`begin_change`, `end_change`).
 """
 
 from __future__ import annotations
@@ -31,13 +32,14 @@ from typing import TYPE_CHECKING, Final
 
 from gantrymq.errors import InvalidValue, shown
 from gantrymq.security.accounts import Secret
-from gantrymq.security.whole_file import sync_directory
+from gantrymq.security.whole_file import sync_directory, write_whole
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 MARK: Final = "seal1."
 KEY_BYTES: Final = 32
+KEYS_MAX: Final = 2
 NONCE_BYTES: Final = 16
 TAG_BYTES: Final = 32
 BLOCK_BYTES: Final = 32
@@ -48,9 +50,11 @@ _OTHERS: Final = 0o077
 class SealKey:
     """The key of one file of users; nothing that prints or logs values shows it."""
 
-    __slots__ = ("_authenticating", "_encrypting")
+    __slots__ = ("_authenticating", "_before", "_encrypting")
 
-    def __init__(self, key: bytes) -> None:
+    def __init__(self, key: bytes, before: SealKey | None = None) -> None:
+        """Seal and open with a key; what it does not open, the one `before` it may."""
+        self._before = before
         if len(key) != KEY_BYTES:
             raise InvalidValue(f"a key to seal with has {KEY_BYTES} bytes, and not {len(key)}")
         self._encrypting = hmac.digest(key, b"gantrymq seal 1 encrypt", _HASH)
@@ -81,6 +85,8 @@ class SealKey:
         content = _content(sealed)
         nonce, hidden = content[:NONCE_BYTES], content[NONCE_BYTES:-TAG_BYTES]
         if not hmac.compare_digest(content[-TAG_BYTES:], self._tag(owner, nonce, hidden)):
+            if self._before is not None:
+                return self._before.open(owner, sealed)
             raise InvalidValue(
                 f"the secret of {shown(owner)} was not sealed with this key for this user; bring "
                 "back the key file that belongs to it, or give the user another secret with "
@@ -134,6 +140,11 @@ def read_key(path: Path) -> SealKey:
     Raises:
         InvalidValue: it is missing, others may read it, or it is no key.
     """
+    return _key(_read(path))
+
+
+def _read(path: Path) -> list[bytes]:
+    """Return the keys of a file: one, or two while it is being changed, the new one first."""
     try:
         with path.open("rb") as file:
             mode = os.fstat(file.fileno()).st_mode
@@ -149,12 +160,23 @@ def read_key(path: Path) -> SealKey:
             "chmod 600"
         )
     try:
-        return SealKey(bytes.fromhex(text.decode("ascii").strip()))
-    except (ValueError, InvalidValue):
+        found = [bytes.fromhex(line) for line in text.decode("ascii").split()]
+    except ValueError:
+        found = []
+    if not 1 <= len(found) <= KEYS_MAX or any(len(one) != KEY_BYTES for one in found):
         raise InvalidValue(
             f"the key file {path} does not hold {KEY_BYTES * 2} hexadecimal digits; bring back "
             "the one that `gantrymq user add` made"
-        ) from None
+        )
+    return found
+
+
+def _key(keys: list[bytes]) -> SealKey:
+    return SealKey(keys[0], SealKey(keys[1]) if len(keys) > 1 else None)
+
+
+def _written(keys: list[bytes]) -> bytes:
+    return b"".join(one.hex().encode() + b"\n" for one in keys)
 
 
 def make_key(path: Path) -> SealKey:
@@ -170,8 +192,44 @@ def make_key(path: Path) -> SealKey:
     except FileExistsError:
         return read_key(path)
     with os.fdopen(handle, "wb") as file:
-        file.write(secrets.token_bytes(KEY_BYTES).hex().encode() + b"\n")
+        file.write(_written([secrets.token_bytes(KEY_BYTES)]))
         file.flush()
         os.fsync(file.fileno())
     sync_directory(path.parent)
     return read_key(path)
+
+
+def begin_change(path: Path) -> tuple[SealKey, bool]:
+    """Put a new key before the one of a file, and return it; the old one still opens.
+
+    Where a change was begun and not ended its new key is taken, which the second value tells.
+
+    Raises:
+        InvalidValue: as `read_key`.
+        OSError: the disk refuses; the file is as it was.
+    """
+    keys = _read(path)
+    was_begun = len(keys) > 1
+    if not was_begun:
+        keys.insert(0, secrets.token_bytes(KEY_BYTES))
+        write_whole(path, _written(keys))
+    return _key(keys), was_begun
+
+
+def end_change(path: Path) -> None:
+    """Forget the old key: from now on it opens nothing.
+
+    Raises:
+        InvalidValue: as `read_key`.
+        OSError: the disk refuses; the file is as it was.
+    """
+    write_whole(path, _written(_read(path)[:1]))
+
+
+def new_key_of(path: Path) -> SealKey:
+    """Return the key of a file that seals, without the one that it replaces.
+
+    Raises:
+        InvalidValue: as `read_key`.
+    """
+    return _key(_read(path)[:1])

@@ -2,7 +2,10 @@
 
 Two who change it at once wait for each other (a lock of its directory); the server reads what is
 there after a change, never a part of it. What could not be read again is not written. The key file
-is made for the first secret, and never replaced: without it the secrets that are there are lost.
+is made for the first secret, and never replaced as a whole: without it the secrets that are there
+are lost. `rekey` changes it in three steps, each of them a file that is replaced at once: the new
+key beside the old one, the secrets under the new one, the old one gone. Whatever stops it, the two
+files belong together, and the next `rekey` goes on.
 """
 
 from __future__ import annotations
@@ -18,7 +21,13 @@ from gantrymq.errors import InvalidValue, shown
 from gantrymq.security import user_file
 from gantrymq.security.account_file import check_key
 from gantrymq.security.accounts import Secret
-from gantrymq.security.sealing import make_key, read_key
+from gantrymq.security.sealing import (
+    begin_change,
+    end_change,
+    make_key,
+    new_key_of,
+    read_key,
+)
 from gantrymq.security.whole_file import write_whole
 
 if TYPE_CHECKING:
@@ -107,6 +116,29 @@ class UserEditing:
             entry = replace(entry, sealed=self._sealed(others, name, secret))
             return self._write(file.with_user(name, entry))
 
+    def rekey(self) -> tuple[int, bool]:
+        """Seal all secrets with a new key; return how many, and whether it ended an earlier change.
+
+        Raises:
+            InvalidValue: there are none, or the file or the key cannot be used.
+            OSError: the disk refuses; what is there can be used, and this be called again.
+        """
+        with self._changing() as file:
+            opened = _opened(file, read_key(self._key_path)) if _has_secrets(file) else {}
+            if not opened:
+                raise InvalidValue(f"{self._path} has no secrets that a key would be for")
+            key, was_begun = begin_change(self._key_path)
+            changed = file
+            for name, secret in opened.items():
+                entry = replace(file.users[name], sealed=key.seal(name, secret))
+                changed = changed.with_user(name, entry)
+            self._write(changed)
+            now = _opened(self.read(), new_key_of(self._key_path))
+            if now != opened:
+                raise InvalidValue(f"{self._path} is not what was written; the old key is kept")
+            end_change(self._key_path)
+            return len(opened), was_begun
+
     def _find(self, file: UserFile, name: str) -> UserEntry:
         found = file.users.get(name)
         if found is None:
@@ -144,7 +176,7 @@ class UserEditing:
 
     def _key(self, others: UserFile) -> SealKey:
         """Return the key; one is made only where no secret needs another."""
-        if not any(entry.sealed for entry in others.users.values()):
+        if not _has_secrets(others):
             return make_key(self._key_path)
         key = read_key(self._key_path)
         user_file.built_users(others, key)  # a key that does not fit would make two kinds of them
@@ -156,3 +188,13 @@ class UserEditing:
             raise InvalidValue(f"{self._path} would not be read as it is written")
         write_whole(self._path, content)
         return file
+
+
+def _has_secrets(file: UserFile) -> bool:
+    return any(entry.sealed for entry in file.users.values())
+
+
+def _opened(file: UserFile, key: SealKey) -> dict[str, Secret]:
+    """Return the secrets of those who have one."""
+    users = user_file.built_users(file, key).items()
+    return {name: user.secret for name, user in users if user.secret is not None}

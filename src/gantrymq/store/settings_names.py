@@ -162,12 +162,12 @@ OF_THE_NETWORK: Final = _names(
     serverSocketBacklog serverSocketRcvBufSize serverSocketSndBufSize serverWorkerThreads
     shutdownWaitTimeSeconds socksProxyConfig tls.client.authServer tls.client.certPath
     tls.client.keyPassword tls.client.keyPath tls.client.trustCertPath tls.enable
-    tls.server.certPath tls.server.keyPassword tls.server.keyPath tls.server.mode
+    tls.server.certPath tls.server.crlPath tls.server.keyPassword tls.server.keyPath tls.server.mode
     tls.server.need.client.auth tls.server.trustCertPath tls.test.mode.enable
     useEpollNativeSelector useTLS writeBufferHighWaterMark writeBufferLowWaterMark
     """
 )
-"""NettyServerConfig, NettyClientConfig."""
+"""NettyServerConfig, NettyClientConfig; of TLS also what is ours alone (`crlPath`)."""
 
 OF_THE_NAME_SERVER: Final = _names(
     """

@@ -1,9 +1,10 @@
 """The certificate of a server, looked at while it runs: a renewed one is used without a restart.
 
-Every `LOOK_S` the files of the settings are asked when they were last written. When one has changed
-all of them are read again, and connections that begin from then on get the new certificate; those
-that are open go on. Files that cannot be used (half written, a key of another certificate) change
-nothing and are said once. Owned by the event loop's thread.
+Every `LOOK_S` the files of the settings, the lists of revoked certificates among them, are asked
+when they were last written. When one has changed all of them are read again, and connections that
+begin from then on get the new certificate; those that are open go on. Files that cannot be used
+(half written, a key of another certificate) change nothing and are said once. Owned by the event
+loop's thread.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ class Certificates:
         """
         self._tls = tls
         self._paths = [
-            Path(path) for path in (tls.cert_path, tls.key_path, tls.trust_path) if path is not None
+            Path(path)
+            for path in (tls.cert_path, tls.key_path, tls.trust_path, tls.crl_path)
+            if path is not None
         ]
         self._seen = self._stamps()
         self._looked_at = now

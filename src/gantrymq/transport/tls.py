@@ -5,6 +5,7 @@
     tls.server.keyPath         PEM, its key;  tls.server.keyPassword  if that is encrypted
     tls.server.trustCertPath   PEM, who signs the certificates of clients
     tls.server.need.client.auth   none, optional or require
+    tls.server.crlPath         PEM, lists of revoked certificates of clients; a name of our own
     tls.client.certPath, keyPath, keyPassword, trustCertPath, authServer   the same for a client
 
 Where this differs from Apache: nothing below TLS 1.2 is spoken, a server without a certificate has
@@ -61,6 +62,7 @@ class ServerTls:
     key_password: str | None = field(default=None, repr=False)
     trust_path: str | None = None
     client_auth: ClientAuth = ClientAuth.NONE
+    crl_path: str | None = None
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> ServerTls:
@@ -78,6 +80,7 @@ class ServerTls:
             key_password=properties.get("tls.server.keyPassword"),
             trust_path=properties.get("tls.server.trustCertPath"),
             client_auth=_choice(ClientAuth, "tls.server.need.client.auth", auth),
+            crl_path=properties.get("tls.server.crlPath", "").strip() or None,
         )
 
     def context(self) -> ssl.SSLContext | None:
@@ -106,7 +109,33 @@ class ServerTls:
                 )
             _load_trust(context, self.trust_path)
             context.verify_mode = _VERIFY[self.client_auth]
+        if self.crl_path is not None:
+            self._load_revoked(context, self.crl_path)
         return context
+
+    def _load_revoked(self, context: ssl.SSLContext, crl_path: str) -> None:
+        """Refuse certificates that their issuer has revoked, and those it has no valid list for."""
+        if self.client_auth is ClientAuth.NONE:
+            raise InvalidValue(
+                f"tls.server.crlPath is {crl_path} and no client is asked for a certificate: set"
+                " tls.server.need.client.auth, or leave it out"
+            )
+        trusted = context.cert_store_stats()["x509"]
+        try:
+            context.load_verify_locations(crl_path)
+        except (OSError, ValueError) as error:
+            raise InvalidValue(
+                f"the list of revoked certificates {crl_path} cannot be used: {error}; name a PEM"
+                " file"
+            ) from error
+        found = context.cert_store_stats()
+        if found["crl"] == 0 or found["x509"] != trusted:
+            # A certificate in it would be trusted, which nobody expects of such a file.
+            raise InvalidValue(
+                f"the list of revoked certificates {crl_path} must hold lists (X509 CRL) and no"
+                " certificates"
+            )
+        context.verify_flags |= ssl.VerifyFlags.VERIFY_CRL_CHECK_LEAF
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,16 +169,21 @@ class ClientTls:
         Raises:
             InvalidValue: a file cannot be used.
         """
-        context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH)
+        context = self._trusting()
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.check_hostname = self.verifies_server and self.checks_name
         if not self.verifies_server:
             context.verify_mode = ssl.CERT_NONE
-        if self.trust_path is not None:
-            _load_trust(context, self.trust_path)
         if self.cert_path is not None:
             _load_identity(context, self.cert_path, self.key_path, self.key_password)
         return context
+
+    def _trusting(self) -> ssl.SSLContext:
+        """Return a context that believes whom the file names, and then nobody else."""
+        try:
+            return ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=self.trust_path)
+        except (OSError, ValueError) as error:
+            raise _untrusted(self.trust_path, error) from error
 
 
 def _choice(kind: type[Kind], name: str, text: str) -> Kind:
@@ -177,6 +211,10 @@ def _load_trust(context: ssl.SSLContext, trust_path: str) -> None:
     try:
         context.load_verify_locations(trust_path)
     except (OSError, ValueError) as error:
-        raise InvalidValue(
-            f"the trusted certificates {trust_path} cannot be used: {error}; name a PEM file"
-        ) from error
+        raise _untrusted(trust_path, error) from error
+
+
+def _untrusted(trust_path: str | None, error: Exception) -> InvalidValue:
+    return InvalidValue(
+        f"the trusted certificates {trust_path} cannot be used: {error}; name a PEM file"
+    )

@@ -12,6 +12,16 @@ HOST_V4_BYTES: Final = 8
 HOST_V6_BYTES: Final = 20
 
 
+def is_loopback(host: str) -> bool:
+    """Tell whether an address is this machine's own; of names it is localhost alone."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
 def encode_host(host: Host) -> bytes:
     """Return the 8 or 20 bytes of a host in a record."""
     return host.packed + host.port.to_bytes(4)

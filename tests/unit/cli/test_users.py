@@ -113,6 +113,23 @@ def test_another_secret_and_none_of_the_old(shell: Shell, tmp_path: Path) -> Non
     assert shell.user("anna").secret == Secret("a-secret-of-mine")
 
 
+def test_another_key_and_the_same_secrets(shell: Shell, tmp_path: Path) -> None:
+    key = tmp_path / "users.key"
+    shell("rekey", status=2)
+    assert "has no secrets" in shell.problem
+    assert not key.exists()
+    secret = secret_in(shell("add", "anna", "--role", "admin"))
+    first, sealed = key.read_text(), shell.path.read_text()
+    assert shell("rekey") == "1 secrets are sealed with another key\n"
+    assert key.read_text() != first
+    assert shell.path.read_text() != sealed
+    assert shell.user("anna").secret == Secret(secret)
+    key.write_text(first + key.read_text())  # as if it had been interrupted
+    assert "which ends a change that was interrupted" in shell("rekey")
+    assert key.read_text() == first
+    assert shell.user("anna").secret == Secret(secret)
+
+
 def test_who_was_removed_is_gone_and_the_last_admin_stays(shell: Shell) -> None:
     shell("add", "anna", "--role", "admin")
     shell("add", "ben")
@@ -150,7 +167,9 @@ def test_what_cannot_be_changes_nothing(shell: Shell, arguments: list[str], why:
     ("arguments", "why"),
     [
         (["add"], "take a name"),
-        (["list", "anna"], "list takes none"),
+        (["list", "anna"], "list and rekey take none"),
+        (["rekey", "anna"], "list and rekey take none"),
+        (["rekey", "--force"], "--force is for remove"),
         (["add", "ben", "--topic", "T"], "is not NAME=ACTION"),
         (["remove", "ben", "--role", "admin"], "--role is for add"),
         (["add", "ben", "--force"], "--force is for remove"),

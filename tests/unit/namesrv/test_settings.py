@@ -68,6 +68,7 @@ def test_every_problem_is_named() -> None:
         "rocketmqHome",
         "listenPort",
         "bindAddress",
+        "insecure",
         "configBlackList",
         "productEnvName",
         "tlsKeyPath",

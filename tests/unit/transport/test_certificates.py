@@ -7,15 +7,20 @@ import os
 import shutil
 import socket
 import ssl
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from gantrymq.errors import InvalidValue
 from gantrymq.node.certificate import with_test_certificate
 from gantrymq.testing.clock import VirtualClock
 from gantrymq.transport.certificates import LOOK_S
 from gantrymq.transport.server import Server
 from gantrymq.transport.tls import ClientAuth, ServerTls, TlsMode
+from gantrymq.wire.command import Command
+from gantrymq.wire.frame import encode_frame
+from support.issuing import DAY, Issuer, hello_of
 from support.transport import Echo
 
 if TYPE_CHECKING:
@@ -120,20 +125,138 @@ def test_a_client_without_a_certificate_is_not_let_in(run: Run, tmp_path: Path) 
     run(main())
 
 
-def test_nothing_below_tls_1_2_is_spoken(run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("version", "speaks"), [("0300", False), ("0301", False), ("0302", False), ("0303", True)]
+)
+def test_nothing_below_tls_1_2_is_spoken(
+    run: Run, tmp_path: Path, version: str, *, speaks: bool
+) -> None:
+    """The hello is made by hand: the library of a test may refuse to speak the old ones at all."""
+
     async def main() -> None:
         server = Server(Echo().service, [("127.0.0.1", 0)], tls=made(tmp_path / "tls"))
         await server.start()
         host, port = server.bound[0].split(":")
-        # A hello of TLS 1.0, by hand: the library of a test may refuse to speak it at all.
-        body = bytes.fromhex("0301") + bytes(32) + bytes.fromhex("000002002f0100")
-        hello = b"\x01" + len(body).to_bytes(3) + body
-        frame = b"\x16\x03\x01" + len(hello).to_bytes(2) + hello
         reader, writer = await asyncio.open_connection(host, int(port), family=socket.AF_INET)
-        writer.write(frame)
+        writer.write(hello_of(bytes.fromhex(version)))
         answer = await asyncio.wait_for(reader.read(64), 5)
-        assert not answer.startswith(b"\x16"), "it must not go on with a hello of its own"
+        # An alert, or nothing if the loop closes before it is out; only a hello goes on.
+        assert answer.startswith(b"\x16") is speaks
         writer.close()
         await server.stop(1.0)
 
     run(main())
+
+
+class Guarded:
+    """A server that asks for certificates, and has a list of those that were revoked."""
+
+    def __init__(self, folder: Path) -> None:
+        self.issuer = Issuer(folder)
+        self.list = folder / "revoked.pem"
+        self.list.write_bytes(self.issuer.revoked())
+        own = str(self.issuer.issue("server", for_server=True))
+        self.clock = VirtualClock()
+        self.tls = ServerTls(
+            TlsMode.ENFORCING, own, own, None, str(self.issuer.path), ClientAuth.REQUIRE,
+            str(self.list),
+        )  # fmt: skip
+        self.server = Server(Echo().service, [("127.0.0.1", 0)], tls=self.tls, clock=self.clock)
+        self._written = 0
+
+    def put_list(self, content: bytes) -> None:
+        """Replace the list, with a time that differs however quick a test is, and have it read."""
+        self._written += 1
+        self.list.write_bytes(content)
+        os.utime(self.list, (self._written, self._written))
+        self.clock.jump(LOOK_S)
+        self.server.table.sweep()
+
+    async def lets_in(self, certificate: Path | None) -> bool:
+        """Tell whether it answers a client with this certificate."""
+        host, port = self.server.bound[0].split(":")
+        context = self.issuer.trusting(certificate)
+        try:
+            reader, writer = await asyncio.open_connection(host, int(port), ssl=context)
+            writer.write(encode_frame(Command.request(1, 1, {})))
+            answered = await asyncio.wait_for(reader.read(1), 5)
+            writer.close()
+        except OSError:  # of which those of TLS are a kind
+            return False
+        return bool(answered)
+
+
+def test_a_revoked_certificate_is_refused_without_a_restart(run: Run, tmp_path: Path) -> None:
+    async def main() -> None:
+        site = Guarded(tmp_path / "pki")
+        good, lost = site.issuer.issue("good"), site.issuer.issue("lost")
+        await site.server.start()
+        assert await site.lets_in(good)
+        assert await site.lets_in(lost)
+        assert not await site.lets_in(None)
+        site.issuer.revoke(lost)
+        assert await site.lets_in(lost), "not before the list is written"
+        site.put_list(site.issuer.revoked())
+        assert not await site.lets_in(lost)
+        assert await site.lets_in(good)
+        # What cannot be used changes nothing: neither lets it anybody in nor locks anybody out.
+        for broken in (b"", b"half a list", site.issuer.path.read_bytes()):
+            site.put_list(broken)
+            assert not await site.lets_in(lost)
+            assert await site.lets_in(good)
+        site.list.unlink()
+        site.clock.jump(LOOK_S)
+        site.server.table.sweep()
+        assert not await site.lets_in(lost)
+        assert await site.lets_in(good)
+        site.put_list(site.issuer.revoked())
+        assert await site.lets_in(good)
+        await site.server.stop(1.0)
+
+    run(main())
+
+
+def test_a_list_that_is_too_old_or_of_another_lets_nobody_in(run: Run, tmp_path: Path) -> None:
+    """Whoever keeps the new list away must not bring a revoked certificate back."""
+
+    async def main() -> None:
+        site = Guarded(tmp_path / "pki")
+        good = site.issuer.issue("good")
+        await site.server.start()
+        assert await site.lets_in(good)
+        site.put_list(site.issuer.revoked(lasts=-DAY))
+        assert not await site.lets_in(good)
+        site.put_list(site.issuer.revoked())
+        assert await site.lets_in(good)
+        site.put_list(Issuer(tmp_path / "others", "other").revoked())
+        assert not await site.lets_in(good)
+        await site.server.stop(1.0)
+
+    run(main())
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no list", "certificate", "both"])
+def test_what_is_no_list_of_revoked_certificates_does_not_start(
+    tmp_path: Path, content: bytes | str | None
+) -> None:
+    site = Guarded(tmp_path / "pki")
+    certificate = site.issuer.path.read_bytes()
+    if content is None:
+        site.list.unlink()
+    elif isinstance(content, bytes):
+        site.list.write_bytes(content)
+    else:
+        other = Issuer(tmp_path / "others", "other").path.read_bytes()
+        site.list.write_bytes(
+            certificate if content == "certificate" else site.issuer.revoked() + other
+        )
+    with pytest.raises(InvalidValue, match=r"the list of revoked certificates .*revoked\.pem"):
+        site.tls.context()
+
+
+def test_a_list_without_a_question_for_certificates_is_refused(tmp_path: Path) -> None:
+    site = Guarded(tmp_path / "pki")
+    with pytest.raises(InvalidValue, match=r"set tls\.server\.need\.client\.auth"):
+        replace(site.tls, client_auth=ClientAuth.NONE).context()
+    read = ServerTls.from_properties({"tls.server.crlPath": " revoked.pem "})
+    assert read.crl_path == "revoked.pem"

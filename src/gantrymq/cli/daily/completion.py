@@ -17,7 +17,7 @@ OTHERS = {
     "server": [], "namesrv": [], "broker": [], "admin": list(SPECS),
     "store": ["inspect", "verify", "rebuild", "export"], "bench": ["send", "pull", "latency"],
     "pipeline": ["list", "run", "java"],
-    "dashboard": ["user"], "user": ["add", "list", "remove", "passwd"],
+    "dashboard": ["user"], "user": ["add", "list", "remove", "passwd", "rekey"],
 }  # fmt: skip
 EVERYWHERE = ["--help", "--namesrv", "--json", "--timeout", "--access-key", "--secret-key"]
 
