@@ -15,7 +15,6 @@ from gantrymq.model.secrets import masked
 from gantrymq.namesrv import settings as namesrv
 from gantrymq.node.switches import refused_switches
 from gantrymq.store.settings import BrokerRole, InvalidSettings, StoreSettings, read_settings
-from gantrymq.store.settings_names import FOREIGN
 from gantrymq.transport.addresses import split_address
 from gantrymq.transport.tls import ClientTls, ServerTls, TlsMode
 from gantrymq.wire.bodies.settings import SETTINGS
@@ -149,7 +148,6 @@ def read_broker_config(properties: Mapping[str, str], home: Path) -> BrokerConfi
         InvalidSettings: unknown names, values that are not allowed, impossible combinations.
     """
     properties = with_apache_metrics(properties)
-    own = frozenset(name for _, row in broker_rows() for name in row.names)
     problems = list(refused_switches(properties))
     broker = BrokerSettings()
     store: StoreSettings | None = None
@@ -160,7 +158,7 @@ def read_broker_config(properties: Mapping[str, str], home: Path) -> BrokerConfi
     problems += wrong_name_servers(broker)
     problems += wrong_access(broker)
     try:
-        store = read_settings(properties, home=home, foreign=FOREIGN | own)
+        store = read_settings(properties, home=home)
     except InvalidSettings as error:
         problems += error.problems
     if store is not None:

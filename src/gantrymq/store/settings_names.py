@@ -181,7 +181,22 @@ OF_THE_NAME_SERVER: Final = _names(
 )
 """NamesrvConfig, with the controller that 5.x runs in it."""
 
+OF_THIS_BROKER: Final = _names(
+    """
+    aclBrokerAccessKey aclPath brokerDraining failoverEtcd failoverId failoverLeaseSeconds
+    failoverUnsafeElection handOverLingerMillis lockMaxLiveTime logFormat metadataInLog
+    metricsBindAddress metricsPort metricsSeriesMax offsetBeyondEnd usersFile usersKeyFile
+    """
+)
+"""What a broker of ours may be told and Apache's may not; who reads a store with its broker's file
+meets them. A test says if one is missing."""
+
 FOREIGN: Final = (
-    WITHOUT_EFFECT | OF_LATER_RELEASES | OF_THE_BROKER | OF_THE_NETWORK | OF_THE_NAME_SERVER
+    WITHOUT_EFFECT
+    | OF_LATER_RELEASES
+    | OF_THE_BROKER
+    | OF_THE_NETWORK
+    | OF_THE_NAME_SERVER
+    | OF_THIS_BROKER
 )
 """Every name that the store passes over."""
