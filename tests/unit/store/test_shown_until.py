@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gantrymq.store import live_dispatch
+from gantrymq.store.promotion import dispatch_all, whole_end
 from support.store_rig import Rig, sync_rig
 
 if TYPE_CHECKING:
@@ -110,6 +111,29 @@ def test_what_comes_meanwhile_does_not_fall_further_behind(
         behind.append(rig.store.log.committed_offset - rig.store.dispatched_offset)
     assert behind[0] > 1000
     assert behind[-1] == 0, "while messages come, too, all is shown at last"
+
+
+@pytest.mark.parametrize("role", ["SLAVE", "SYNC_MASTER"])
+def test_where_an_epoch_begins_is_behind_every_slice(
+    role: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Too early, and the others would drop what is acknowledged."""
+    turns: deque[Callable[[], None]] = deque()
+    rig = Rig({"brokerRole": role}, soon=turns.append)
+    monkeypatch.setattr(live_dispatch, "SLICE_BYTES", 500)
+    slaves = Behind(rig)
+    rig.store.writability.is_slave = False
+    for _ in range(30):
+        rig.put(b"held back")
+    rig.store.writability.is_slave = role == "SLAVE"
+    slaves.until = None
+    end = rig.store.log.wrote_offset
+    if role == "SLAVE":
+        assert whole_end(rig.store) == end
+        return
+    assert whole_end(rig.store) < end, "a master that serves has time"
+    dispatch_all(rig.store)
+    assert whole_end(rig.store) == end
 
 
 def test_a_turn_of_any_size_can_be_read_when_it_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
