@@ -5,7 +5,7 @@ another. The rules are those of Apache's `AttributeUtil`, the names those of `To
 `SubscriptionGroupAttributes`, release 5.5. What stands in a file is kept as it is.
 
 Where Apache takes a value that asks for something this broker does not do (compaction, batch
-consume queues, tiered storage, light topics), it is refused: a topic that is silently not compacted
+consume queues, light topics), it is refused: a topic that is silently not compacted
 is worse than an error.
 """
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from gantrymq.broker.kept_topics import RESERVE_TIME
 from gantrymq.errors import InvalidValue, shown
 from gantrymq.limits import ATTRIBUTE_CHARACTERS_MAX
 from gantrymq.model.group import OffsetBeyondEnd
@@ -34,8 +35,8 @@ class Attribute(NamedTuple):
     """What may be chosen from; None where anything may be said, or a number in a range."""
     least: int | None = None
     most: int = _LONG_MAX
-    unsupported: frozenset[str] | None = frozenset()
-    """Values that Apache has and this broker has not; None is all of them."""
+    unsupported: frozenset[str] = frozenset()
+    """Values that Apache has and this broker has not."""
 
     def check(self, name: str, value: str) -> None:
         """Refuse a value that is none, or that asks for what is not there.
@@ -55,7 +56,7 @@ class Attribute(NamedTuple):
                     f"attribute {name} cannot be {shown(value)!r}: give a number from "
                     f"{self.least} to {self.most}"
                 )
-        if self.unsupported is None or value in self.unsupported:
+        if value in self.unsupported:
             raise InvalidValue(
                 f"attribute {name}={shown(value)} asks for what this broker does not do: "
                 "leave it out"
@@ -81,7 +82,7 @@ TOPIC_ATTRIBUTES: Final[Mapping[str, Attribute]] = {
         ),
         unsupported=frozenset({"LITE"}),
     ),
-    "reserve.time": Attribute(least=-1, unsupported=None),
+    RESERVE_TIME: Attribute(least=-1),
     "lite.topic.expiration": Attribute(least=-1, most=_MINUTES_OF_30_DAYS),
 }
 GROUP_ATTRIBUTES: Final[Mapping[str, Attribute]] = {

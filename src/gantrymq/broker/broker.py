@@ -26,6 +26,7 @@ from gantrymq.broker.delay import DelayDelivery
 from gantrymq.broker.general_requests import GeneralRequests
 from gantrymq.broker.hold import HeldPulls
 from gantrymq.broker.journal.journal import Journal
+from gantrymq.broker.kept_topics import keep_topics
 from gantrymq.broker.known_pulls import KnownPulls
 from gantrymq.broker.lanes import Lanes
 from gantrymq.broker.notices import Notices
@@ -113,14 +114,12 @@ class Broker:
             group_changed=self._group_changed,
             mismatch_changed=self._mismatch_changed,
         )
+        identity = Identity(
+            store_host, settings.cluster.encode(), settings.region.encode(), settings.trace_on
+        )
         self.store = MessageStore(
             store_settings,
-            Identity(
-                store_host,
-                settings.cluster.encode(),
-                settings.region.encode(),
-                settings.trace_on,
-            ),
+            identity,
             files=around.files,
             clock=clock,
             workers=around.workers,
@@ -373,6 +372,7 @@ class Broker:
             self.journal.open(self.saver, now)
             if not report.clean or not is_whole:
                 restore_topics(self.tables.topics, self.store)
+            keep_topics(self.tables.topics, self.store)
             self.timed.open(self.saver, now)
         except BaseException:
             self.store.close()

@@ -55,7 +55,9 @@ def not_stored(status: PutStatus, store: MessageStore) -> ResponseError:
         return ServiceNotAvailable(f"service not available now: {reason}")
     if status is PutStatus.OS_PAGE_CACHE_BUSY:
         store.statistics.refused("PC_SYNCHRONIZED")
-        return SystemBusy(
+        # SYSTEM_ERROR as in 4.9.7, whose producers turn to another broker for that, and not for the
+        # SYSTEM_BUSY of 5.x; producers of 5.x do so for both.
+        return SystemFailure(
             "[PC_SYNCHRONIZED]broker busy, start flow control for a while: writing to the log "
             "takes too long (osPageCacheBusyTimeOutMills)"
         )

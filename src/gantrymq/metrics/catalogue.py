@@ -145,7 +145,7 @@ _STORE: Final = (
     Family("gantrymq_gate_waiting", _G, ("side",), "answers that wait for disk or replica"),
     Family("gantrymq_waiting_sends", _G, (), "sends that wait for disk or slave"),
     Family("gantrymq_busy_refusals_total", _C, ("cause",),
-           "requests refused with SYSTEM_BUSY, by the word that the remark begins with"),
+           "requests refused by a busy broker, by the word that the remark begins with"),
     Family("gantrymq_puts_failed_total", _C, (), "messages that could not be stored"),
     Family("gantrymq_forwarded_requests_total", _C, (), "requests passed on to another master"),
     Family("gantrymq_dispatch_lag_bytes", _G, (), "bytes of the log that nobody can read yet"),

@@ -161,7 +161,6 @@ def read_broker_config(properties: Mapping[str, str], home: Path) -> BrokerConfi
         InvalidSettings: unknown names, values that are not allowed, impossible combinations.
     """
     properties = with_apache_metrics(properties)
-    own = frozenset(name for _, row in broker_rows() for name in row.names)
     problems = list(refused_switches(properties))
     broker = BrokerSettings()
     store: StoreSettings | None = None
@@ -175,7 +174,7 @@ def read_broker_config(properties: Mapping[str, str], home: Path) -> BrokerConfi
     problems += wrong_access(broker)
     problems += wrong_replication_tls(broker)
     try:
-        store = read_settings(properties, home=home, foreign=FOREIGN | own)
+        store = read_settings(properties, home=home)
     except InvalidSettings as error:
         problems += error.problems
     if store is not None:

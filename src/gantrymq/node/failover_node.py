@@ -28,7 +28,7 @@ from gantrymq.node.machine import boot_id
 from gantrymq.store.errors import StoreNotWritable
 from gantrymq.store.files import OsFiles
 from gantrymq.store.holding import waits_for_disk
-from gantrymq.store.promotion import whole_end
+from gantrymq.store.promotion import dispatch_all, whole_end
 from gantrymq.store.settings import BrokerRole
 from gantrymq.store.truncation import cut_log
 from gantrymq.transport.requester import Connections
@@ -295,6 +295,7 @@ class FailoverNode:
         store = self.inner.broker.store
         if self._has_failed or (store.writability.is_slave and store.writability.replica_reason):
             return False
+        dispatch_all(store)
         is_forced = store.flush.flushed_offset >= store.log.committed_offset
         return is_forced or not waits_for_disk(self._as_slave)
 

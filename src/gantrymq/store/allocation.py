@@ -147,7 +147,7 @@ class LogFiles:
         buffer = self._borrow(start)
         try:
             region = self._region(start)
-        except OSError as error:
+        except Exception as error:
             if buffer is not None:
                 self.give_back(buffer)
             raise FileNotMade(
@@ -181,7 +181,7 @@ class LogFiles:
         if ahead is not None:
             try:
                 return self._wait(start, ahead[1])
-            except OSError:
+            except Exception:
                 if self._ahead is not None:
                     raise  # it is still being made
         return self._wait(start, self._begin(start))
@@ -210,7 +210,7 @@ class LogFiles:
             self._files.sync_directory(path.parent)
             first = min(region.size, AHEAD_BYTES_MIN)
             kernel.touch_pages(region.buffer, 0, first, PAGE_BYTES)
-        except OSError:
+        except BaseException:
             region.close()
             with suppress(OSError):
                 self._files.remove(region.path)

@@ -68,6 +68,8 @@ READ_ONLY: Final = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 """How a disk says that nothing can be removed from it."""
 QUEUES_AT_ONCE: Final = 64
 """Queues that are searched in one job."""
+QUEUES_A_TURN: Final = 1024
+"""Queues that are looked at before the owner comes to its other work."""
 SAVE_POLL_S: Final = 0.1
 SAVE_POLLS: Final = 50
 """How often one looks whether the queues are saved, before a file is left to the next run."""
@@ -241,8 +243,14 @@ class StoreCleaner:
         return min(parts.flush.flushed_offset, parts.dispatched(), saver.saved_offset) >= end
 
     def _move_queues(self, log_min: int) -> Procedure:
+        queues = list(self._parts.queues)
+        for first in range(0, len(queues), QUEUES_A_TURN):
+            behind = self._parts.queues.behind_log(log_min, queues[first : first + QUEUES_A_TURN])
+            yield from self._move_some(behind, log_min)
+            yield Pause(0.0)
+
+    def _move_some(self, behind: Sequence[ConsumeQueue], log_min: int) -> Procedure:
         queues = self._parts.queues
-        behind = queues.behind_log(log_min)
         for first in range(0, len(behind), QUEUES_AT_ONCE):
             # The worker reads, a few pages for each: these files may not have been read for long.
             some = behind[first : first + QUEUES_AT_ONCE]

@@ -11,6 +11,7 @@ is on the disk, so that nobody reads what a power cut could take back.
 
 from __future__ import annotations
 
+import logging
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from gantrymq.store.commit_log import CommitLog
     from gantrymq.store.index import Index
     from gantrymq.store.queue_table import QueueTable
+
+log = logging.getLogger(__name__)
 
 # By position and in C: of many queues with a message each there are as many runs as messages.
 _STORE_TIMESTAMP: Final = itemgetter(5)
@@ -105,4 +108,8 @@ class Dispatcher:
         if runs:
             last = max(map(_STORE_TIMESTAMP, runs))
             self.last_store_timestamp = max(self.last_store_timestamp, last)
-            self._arrived(runs)
+            try:
+                self._arrived(runs)
+            except Exception:
+                # The queues have it. To stop here would keep every later message from its readers.
+                log.exception("those who wait for messages could not all be told of new ones")

@@ -285,7 +285,7 @@ class OsFiles:
             # nobody could refuse the message any more.
             os.posix_fallocate(handle, 0, size)
             return MappedRegion(path, handle, size, writable=True)
-        except OSError:
+        except BaseException:  # also without memory for the map: the next attempt finds no file
             os.close(handle)
             path.unlink()
             raise
@@ -295,7 +295,7 @@ class OsFiles:
         handle = os.open(path, (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC)
         try:
             return MappedRegion(path, handle, os.fstat(handle).st_size, writable=writable)
-        except (OSError, ValueError):
+        except BaseException:
             os.close(handle)
             raise
 

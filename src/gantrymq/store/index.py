@@ -43,8 +43,9 @@ if TYPE_CHECKING:
 INDEX_DIRECTORY: Final = "index"
 MATCHES_MAX: Final = 64
 """Default of maxMsgsNumBatch: no query answers more, whatever it asks for."""
-AHEAD_PART: Final = 8
-"""The next file is made when the last so-manieth part of a file is begun."""
+AHEAD_PART: Final = 4
+"""The next file is made when the last so-manieth part of a file is begun: the worker may have a log
+file to warm up first, and what was not made in time the owner has to make."""
 _KEY_BYTES: Final = 20
 _NAME: Final = re.compile(r"\d{1,18}")
 _INT32_MIN: Final = -(2**31)

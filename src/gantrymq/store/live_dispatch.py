@@ -5,8 +5,9 @@ dispatched together at the end of the turn, before anybody's next request: many 
 message each would pay for a dispatch each.
 
 With failover it goes no further than what everybody has who may become master: a consumer that had
-read more would skip what another master writes in its place. What was held back for long may be
-much when it may be shown: it is dispatched in slices, and others have their turns in between.
+read more would skip what another master writes in its place. What was held back may be much when it
+may be shown: of that a slice is dispatched in each turn, on top of what has come since the last
+one, so that others have their turns in between and nothing falls further behind.
 
 A full disk stops writes until dispatch can go on; anything else that fails is the end of writing.
 """
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from gantrymq.store.put import Writability
     from gantrymq.store.queue_backlog import QueueBacklog
 
-SLICE_BYTES: Final = 32 << 20
-"""Of more than this, a part is dispatched in each turn: some fifty milliseconds of work."""
+SLICE_BYTES: Final = 2 << 20
+"""Of what was held back, so much in each turn: five milliseconds of small messages with keys."""
 
 
 class LiveDispatch:
@@ -53,6 +54,8 @@ class LiveDispatch:
         self._failed = failed
         self._soon = soon
         self._is_due = self._is_slicing = False
+        self._asked = 0
+        """How far the last run was asked to go, whatever it was allowed."""
         self._shown_until = shown_until
         self.is_closed = False
 
@@ -73,13 +76,15 @@ class LiveDispatch:
         """Dispatch the log up to `end`, as far as it may be shown."""
         if self._dispatcher.offset >= end:
             return  # as most often at the end of a turn
+        fresh = max(end - (self._asked or end), 0)
+        self._asked = max(self._asked, end)
         limit = None if self.is_closed else self._shown_until()
         if limit is not None and limit < end:
             end = limit
             if self._dispatcher.offset >= end:
                 return
         try:
-            self._dispatch(end)
+            self._dispatch(end, fresh)
         except QueueBeingSaved:
             pass  # it goes on when the queue has been saved
         except (OSError, StoreDamaged, InvalidValue) as error:
@@ -94,16 +99,20 @@ class LiveDispatch:
         if self._dispatcher.offset >= self._backlog.look_at:
             self._backlog.look(self._dispatcher.offset)
 
-    def _dispatch(self, end: int) -> None:
+    def _dispatch(self, end: int, fresh: int) -> None:
+        """Dispatch up to `end`, or a part if there is more than `fresh` bytes and a slice."""
         begin = self._dispatcher.offset
         stop = begin + SLICE_BYTES
+        if end > stop:
+            stop += max(fresh, 0)
         if end <= stop or self._soon is None or self.is_closed:
             self._dispatcher.run(end)
             return
         self._dispatcher.run(stop)
-        if self._dispatcher.offset == begin:
-            self._dispatcher.run(end)  # a record that is larger than a slice
-        elif not self._is_slicing:
+        while self._dispatcher.offset == begin and stop < end:
+            stop += SLICE_BYTES  # a record that is larger than a slice
+            self._dispatcher.run(min(stop, end))
+        if not self._is_slicing:
             self._is_slicing = True
             self._soon(partial(self._go_on, end))
 

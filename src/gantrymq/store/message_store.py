@@ -97,7 +97,7 @@ class MessageStore:
         self.replicas: Replicas = NoReplicas()
         self.writability = Writability()
         self.writability.is_slave = settings.replication.role is BrokerRole.SLAVE
-        self._tail_room = TailRoom(files, self.writability)
+        self._tail_room = TailRoom(files, self.writability, workers.allocation)
         self.page_cache = PageCacheWatch(clock, settings.put.busy_ms)
         self.gate = DurabilityGate(
             settings.flush.sync_timeout_ms / 1000, settings.replication.slave_timeout_ms / 1000
@@ -174,6 +174,7 @@ class MessageStore:
             flush=self.flush,
             queues=self.queues,
             index=self.index,
+            reads=self.reads,
             writability=self.writability,
             dispatched=lambda: self._dispatcher.offset,
             saver=lambda: self._saver if self.gate.failure is None else None,
@@ -233,21 +234,11 @@ class MessageStore:
     def _parts(self, pid: int) -> StoreParts:
         settings = self._settings
         return StoreParts(
-            self._files,
-            self._clock,
-            self._root,
-            log_directories(settings.paths),
-            self.log,
-            self.queues,
-            self.index,
-            load_checkpoint(self._files, self._root / "checkpoint"),
-            self._dispatcher,
-            settings.schedule.delays_ms,
-            settings.recovery.checks_crc,
-            settings.index.is_safe,
-            pid,
-            self._is_sync,
-        )
+            self._files, self._clock, self._root, log_directories(settings.paths), self.log,
+            self.queues, self.index, load_checkpoint(self._files, self._root / "checkpoint"),
+            self._dispatcher, settings.schedule.delays_ms, settings.recovery.checks_crc,
+            settings.index.is_safe, pid, self._is_sync,
+        )  # fmt: skip
 
     def close(self) -> bool:
         """Bring everything to the disk and let the lock go; True if the stop was a clean one.
@@ -262,13 +253,12 @@ class MessageStore:
         self.writability.is_open = False
         self.cleaner.stop()
         self.reads.close()
+        clean = False
         try:
-            clean = self._finish(saver)
-            self.log_files.close()
-            if self.index is not None:
-                self.index.leave_off()
-            self._workers.allocation.close()
-            self._workers.tail_pages.close()
+            try:
+                clean = self._finish(saver)
+            finally:  # whatever becomes of it, no file made ahead is left behind
+                self._leave_off()
             if clean:
                 mark_stopped(self._files, self._root)
         except OSError as error:
@@ -294,6 +284,13 @@ class MessageStore:
             and self._dispatcher.offset == self.log.committed_offset
             and saver.save_all()
         )
+
+    def _leave_off(self) -> None:
+        self.log_files.close()
+        if self.index is not None:
+            self.index.leave_off()
+        self._workers.allocation.close()
+        self._workers.tail_pages.close()
 
     def _release(self) -> None:
         if self.index is not None:

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gantrymq.kernel import Stop, kernel
 from gantrymq.store.clean_walk import clean_walk
@@ -49,6 +49,9 @@ if TYPE_CHECKING:
     from gantrymq.store.queue_table import QueueTable
 
 log = logging.getLogger(__name__)
+
+LINE_PAUSE_S: Final = 5.0
+"""A start that takes long says so often how far it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,7 @@ def open_parts(parts: StoreParts, progress: Callable[[int], None] | None = None)
     mark_running(parts.files, parts.root, parts.pid)
     is_damaged = parts.queues.recover()
     _check_disks(parts, recovery)
+    progress = _with_lines(parts.clock, recovery.files_end, progress)
     if parts.queues.log_end_max == 0 and recovery.starts and parts.checkpoint.queues_ms:
         # They are to be built from the first file on, also if this attempt is cut short.
         parts.checkpoint.queues_ms = 0
@@ -119,6 +123,24 @@ def open_parts(parts: StoreParts, progress: Callable[[int], None] | None = None)
     return RecoveryReport(
         clean, log_min, end, dropped, wiped, len(parts.queues), dispatched_from, seconds
     )
+
+
+def _with_lines(
+    clock: Clock, files_end: int, progress: Callable[[int], None] | None
+) -> Callable[[int], None]:
+    """Return a progress that tells the log as well, now and then."""
+    due = clock.monotonic() + LINE_PAUSE_S
+
+    def told(log_offset: int) -> None:
+        nonlocal due
+        if progress is not None:
+            progress(log_offset)
+        now = clock.monotonic()
+        if now >= due:
+            due = now + LINE_PAUSE_S
+            log.info("recovering: at log offset %d; the files end at %d", log_offset, files_end)
+
+    return told
 
 
 def _check_disks(parts: StoreParts, recovery: LogRecovery) -> None:

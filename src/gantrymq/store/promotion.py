@@ -17,9 +17,26 @@ if TYPE_CHECKING:
     from gantrymq.store.settings import StoreSettings
 
 
+def dispatch_all(store: MessageStore) -> None:
+    """Dispatch what may be shown, here and now, however many slices it is.
+
+    Where an epoch begins is told by it: too early, and others would drop what is acknowledged.
+    """
+    before = -1
+    while store.dispatched_offset != before:
+        before = store.dispatched_offset
+        store.retry_dispatch()
+
+
 def whole_end(store: MessageStore) -> int:
-    """Return where the last whole record of a slave's log ends, as far as it is dispatched."""
-    store.retry_dispatch()
+    """Return where the last whole record of a log ends, as far as it is dispatched.
+
+    On a slave that is all of it. A master that serves may have slices left, and time.
+    """
+    if store.writability.is_slave:
+        dispatch_all(store)
+    else:
+        store.retry_dispatch()
     return store.dispatched_offset
 
 

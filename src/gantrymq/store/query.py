@@ -6,6 +6,7 @@ what they point to; it is left out. (DefaultMessageStore.queryMessage then asks 
 with an earlier end if the first message could be read; but then it has been found, and otherwise
 the question is the same, so that one round gives its answers.) Two keys may have one hash, and the
 message of another key is then among the answers: clients compare, as they do with Apache's broker.
+Of more than fit into an answer the newest are returned; Apache sends a frame that no client takes.
 
 Bytes are returned as they lie in the log, and only if there is a record at that very offset: an id
 comes from outside, and could name any byte. Nothing at or behind the limit is returned, which in a
@@ -18,17 +19,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gantrymq.kernel import Stop, kernel
+from gantrymq.limits import FRAME_BYTES_MAX
 from gantrymq.store.presence import Waiting
 from gantrymq.store.search import store_timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from gantrymq.store.commit_log import CommitLog
     from gantrymq.store.index import Index
     from gantrymq.store.presence import Presence
 
 _SIZE_BYTES: Final = 4
+ANSWER_BYTES_MAX: Final = FRAME_BYTES_MAX - (1 << 16)
+"""What fits into a frame behind its header: a client closes the connection over a longer one."""
 
 
 class FoundByKey(NamedTuple):
@@ -67,13 +71,26 @@ class MessageQuery:
         found = self._index.query(topic, key, count_max, begin_ms, end_ms, self._presence)
         if not found.log_offsets:
             return FoundByKey([], 0, 0)
-        candidates = map(self.by_log_offset, sorted(set(found.log_offsets)))
-        records = [record for record in candidates if record is not None]
+        records = self._newest(found.log_offsets)
         last = found.last_log_offset
         if self._limit is not None:
             # Keys may be in the index that a full disk keeps from being dispatched altogether.
             last = min(last, self._limit())
         return FoundByKey(records, found.last_timestamp, last)
+
+    def _newest(self, log_offsets: Iterable[int]) -> list[memoryview]:
+        """Return the records at some offsets, oldest first: no more than an answer can carry."""
+        records: list[memoryview] = []
+        left = ANSWER_BYTES_MAX
+        for log_offset in sorted(set(log_offsets), reverse=True):
+            record = self.by_log_offset(log_offset)
+            if record is None:
+                continue
+            left -= len(record)
+            if left < 0 and records:
+                break
+            records.append(record)
+        return records[::-1]
 
     def by_log_offset(self, log_offset: int) -> memoryview | None:
         """Return the record at a log offset, or None if there is none that is whole."""

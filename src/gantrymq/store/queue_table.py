@@ -256,11 +256,16 @@ class QueueTable:
 
     # -- retention -------------------------------------------------------------------------------
 
-    def behind_log(self, log_min_offset: int) -> list[ConsumeQueue]:
-        """Return the queues whose min offset is too low, or that have files to be removed still."""
+    def behind_log(
+        self, log_min_offset: int, some: Iterable[ConsumeQueue] | None = None
+    ) -> list[ConsumeQueue]:
+        """Return the queues whose min offset is too low, or that have files to be removed still.
+
+        Of all of them, unless `some` are given: of many it takes its time.
+        """
         return [
             queue
-            for queue in self
+            for queue in (self if some is None else some)
             if not queue.knows_min(log_min_offset)
             or queue.has_expired_files
             or queue in self._expiring

@@ -13,7 +13,7 @@ a deletion that failed is simply decided again.
 
 Per-topic retention is an extra: a topic may be kept shorter than the log files that its messages
 share with others. Its messages stay in the log and are no longer served, by moving the min offset
-of its queues up to `TopicRetention.horizon_ms`.
+of its queues up to `TopicRetention.horizons_ms`.
 """
 
 from __future__ import annotations
@@ -143,12 +143,6 @@ class TopicRetention:
                 raise InvalidValue(f"topic {topic} is kept for {kept} hours; at least 1")
         self._hours = dict(hours)
 
-    @property
-    def topics(self) -> list[str]:
-        """Return the topics that have an entry."""
-        return list(self._hours)
-
-    def horizon_ms(self, topic: str, now_ms: int) -> int | None:
-        """Return the store timestamp before which a topic's messages are not served any more."""
-        kept = self._hours.get(topic)
-        return None if kept is None else now_ms - kept * HOUR_MS
+    def horizons_ms(self, now_ms: int) -> dict[str, int]:
+        """Return for each topic the store timestamp before which its messages are not served."""
+        return {topic: now_ms - kept * HOUR_MS for topic, kept in self._hours.items()}

@@ -144,17 +144,15 @@ def known_settings() -> tuple[Setting, ...]:
     return tuple(row for _, _, row in _rows())
 
 
-def read_settings(
-    properties: Mapping[str, str], *, home: Path | None = None, foreign: frozenset[str] = FOREIGN
-) -> StoreSettings:
+def read_settings(properties: Mapping[str, str], *, home: Path | None = None) -> StoreSettings:
     """Return the settings that a `.properties` file means.
 
-    `home` is where the store lies if the file does not say; names in `foreign` are passed over.
+    `home` is where the store lies if the file does not say; names in `FOREIGN` are passed over.
 
     Raises:
         InvalidSettings: unknown names, values that are not allowed, impossible combinations.
     """
-    problems = _unknown_names(properties, foreign)
+    problems = _unknown_names(properties)
     values: dict[str, dict[str, object]] = {group: {} for group in _GROUPS}
     for group, name, row in _rows():
         text = _one_text(properties, row.names, problems)
@@ -206,8 +204,8 @@ def changed_settings(current: StoreSettings, changes: Mapping[str, str]) -> Stor
     return settings
 
 
-def _unknown_names(properties: Mapping[str, str], foreign: frozenset[str]) -> list[str]:
-    known = {name for row in known_settings() for name in row.names} | foreign | {ROOT_NAME}
+def _unknown_names(properties: Mapping[str, str]) -> list[str]:
+    known = {name for row in known_settings() for name in row.names} | FOREIGN | {ROOT_NAME}
     return unknown_names(properties, known)
 
 

@@ -198,6 +198,18 @@ OF_THE_CONTROLLER: Final = _names(
 )
 """ControllerConfig, which may stand in a name server's file."""
 
+OF_THIS_BROKER: Final = _names(
+    """
+    aclBrokerAccessKey aclPath brokerDraining failoverEtcd failoverEtcdCertPath failoverEtcdKeyPath
+    failoverEtcdPasswordFile failoverEtcdTrustCertPath failoverEtcdUser failoverId
+    failoverLeaseSeconds failoverUnsafeElection haTlsCertPath haTlsKeyPath haTlsTrustCertPath
+    handOverLingerMillis insecure lockMaxLiveTime logFormat metadataInLog metricsBindAddress
+    metricsPort metricsSeriesMax offsetBeyondEnd usersFile usersKeyFile
+    """
+)
+"""What a broker of ours may be told and Apache's may not; who reads a store with its broker's file
+meets them. A test says if one is missing."""
+
 FOREIGN: Final = (
     WITHOUT_EFFECT
     | OF_LATER_RELEASES
@@ -205,5 +217,6 @@ FOREIGN: Final = (
     | OF_THE_BROKER
     | OF_THE_NETWORK
     | OF_THE_NAME_SERVER
+    | OF_THIS_BROKER
 )
 """Every name that the store passes over."""

@@ -152,7 +152,7 @@ class StoreStatistics:
         self.gate_outcomes: dict[PutStatus, int] = {}
         """Puts that waited at the gate, by how they left it."""
         self.busy: dict[str, int] = dict.fromkeys(BUSY_CAUSES, 0)
-        """Requests that were refused with SYSTEM_BUSY, by cause."""
+        """Requests that were refused by a busy broker, by cause."""
         self.day_totals = DayTotals()
         self._topics: dict[str, list[int]] = {}
         self._samples: deque[_Sample] = deque(maxlen=SAMPLES_MAX + 1)
@@ -177,7 +177,7 @@ class StoreStatistics:
             self.put(topic.decode(errors="replace"), messages, size)
 
     def refused(self, cause: str) -> None:
-        """Count a request that was refused with SYSTEM_BUSY, for one of `BUSY_CAUSES`."""
+        """Count a request that a busy broker refused, for one of `BUSY_CAUSES`."""
         self.busy[cause] += 1
 
     def put_failed(self, messages: int = 1) -> None:

@@ -8,7 +8,8 @@ tried again later, or when the topic comes again. If the topic is already back w
 store stops: old and new units are in the same files.
 
 **Kept shorter**: queues of such a topic are served from the first message that is young enough. Of
-that nothing is written down; it is found again after a start, from the messages' own times.
+that nothing is written down; it is found again at a start, from the messages' own times. While a
+broker serves, these are asked for as other cold data is (`questions.py`): nobody waits for them.
 
 Owned by one task.
 """
@@ -16,11 +17,12 @@ Owned by one task.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.store.queue_files import remove_all
 from gantrymq.store.retention import TopicRetention
-from gantrymq.store.search import Boundary, TimeSearch
+from gantrymq.store.search import Boundary
 from gantrymq.store.stepping import Pause
 
 if TYPE_CHECKING:
@@ -35,13 +37,18 @@ if TYPE_CHECKING:
     from gantrymq.store.flush import LogFlush
     from gantrymq.store.index import Index
     from gantrymq.store.put import Writability
+    from gantrymq.store.questions import Questions
     from gantrymq.store.queue_saving import QueueSaver
     from gantrymq.store.queue_table import QueueTable
+    from gantrymq.store.reading import StoreReading
     from gantrymq.store.stepping import Procedure
     from gantrymq.store.worker import Worker
 
-QUEUES_AT_ONCE: Final = 64
+QUEUES_AT_ONCE: Final = 8
 """Queues that are looked at before the owner comes to its other work."""
+ANSWER_POLL_S: Final = 0.05
+ANSWER_POLLS: Final = 200
+"""How often one looks for what the disk says of a queue, before it is left to the next run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,7 @@ class CleanedParts:
     flush: LogFlush
     queues: QueueTable
     index: Index | None
+    reads: StoreReading
     writability: Writability
     dispatched: Callable[[], int]
     saver: Callable[[], QueueSaver | None]
@@ -75,41 +83,56 @@ class TopicCleaner:
         self._parts = parts
         self._worker = worker
         self._trouble = trouble
-        self._retention = TopicRetention({})
-        self._search = TimeSearch(parts.log, parts.dispatched)
+        self._hours: Callable[[], Mapping[str, int]] = dict
         self._removals: dict[_Removal, None] = {}
 
     # -- kept shorter ----------------------------------------------------------------------------
 
-    def retain(self, hours: Mapping[str, int]) -> None:
+    def keep(self, hours: Callable[[], Mapping[str, int]]) -> None:
         """Serve messages of some topics for so many hours; of all others, as long as their files.
 
-        What a topic no longer serves is not served again before the store is opened anew.
+        `hours` is asked now, and again at every look. What a topic no longer serves is not served
+        again before the store is opened anew. Waits for the disk, for nobody is served yet.
 
         Raises:
             InvalidValue: less than an hour.
         """
-        self._retention = TopicRetention(hours)
-        for queue in self._retained():
-            self._hide(queue)
+        self._hours = hours
+        for queue, horizon_ms in self._retained():
+            offset = _first_kept(queue, horizon_ms, self._parts.reads)
+            if offset is not None:
+                queue.hide_before(offset)
 
-    def _retained(self) -> list[ConsumeQueue]:
-        topics = self._retention.topics
-        return [queue for topic in topics for queue in self._parts.queues.queues(topic)]
+    def _retained(self) -> list[tuple[ConsumeQueue, int]]:
+        """Return the queues of such topics, each with the time before which nothing is served."""
+        retention, now_ms = TopicRetention(self._hours()), self._parts.clock.now_ms()
+        return [
+            (queue, horizon_ms)
+            for topic, horizon_ms in retention.horizons_ms(now_ms).items()
+            for queue in self._parts.queues.queues(topic)
+        ]
 
     def hide_expired(self) -> Procedure:
         """Serve the queues of those topics from later on, as time has passed."""
-        for number, queue in enumerate(self._retained(), 1):
-            self._hide(queue)
+        for number, (queue, horizon_ms) in enumerate(self._retained(), 1):
+            yield from self._hide(queue, horizon_ms)
             if number % QUEUES_AT_ONCE == 0:
                 yield Pause(0.0)
 
-    def _hide(self, queue: ConsumeQueue) -> None:
-        horizon = self._retention.horizon_ms(queue.topic, self._parts.clock.now_ms())
-        first = self._search.stored_at(queue, queue.min_offset)
-        if horizon is None or (first is not None and first >= horizon):
-            return
-        queue.hide_before(self._search.offset_at(queue, horizon, Boundary.LOWER))
+    def _hide(self, queue: ConsumeQueue, horizon_ms: int) -> Procedure:
+        answers: list[int | None] = []
+        self._parts.reads.questions.begin(
+            partial(_first_kept, queue, horizon_ms),
+            answers.append,
+            lambda _error: answers.append(None),  # the next run asks again
+        )
+        for _ in range(ANSWER_POLLS):
+            if answers:
+                break
+            yield Pause(ANSWER_POLL_S)
+        for offset in answers:
+            if offset is not None:
+                queue.hide_before(offset)
 
     # -- deleted ---------------------------------------------------------------------------------
 
@@ -174,3 +197,12 @@ class _Removal:
         """Remove them; runs on the worker."""
         remove_all(self._files, self.paths)
         self.is_done = True
+
+
+def _first_kept(queue: ConsumeQueue, horizon_ms: int, store: Questions) -> int | None:
+    """Return the first offset of a queue that is young enough; None if it is its first one."""
+    place = queue.topic, queue.queue_id
+    first_ms = store.stored_at(*place, queue.min_offset)
+    if first_ms is not None and first_ms >= horizon_ms:
+        return None
+    return store.offset_at(*place, horizon_ms, Boundary.LOWER)

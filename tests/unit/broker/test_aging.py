@@ -10,7 +10,7 @@ from support.broker_rig import BrokerRig, pull
 from support.client_peers import FakePeer, heartbeat
 from support.samples import binary_request, json_request, send_fields
 
-SUCCESS, BUSY = 0, 2
+SUCCESS, SYSTEM_ERROR, BUSY = 0, 1, 2
 
 
 def old(waited_ms: int) -> FakePeer:
@@ -111,7 +111,7 @@ def test_the_cause_is_the_page_cache_while_that_is_busy() -> None:
     assert answer.code == BUSY
     assert str(answer.remark).startswith("[PCBUSY_CLEAN_QUEUE]broker busy")
     answer = rig.ask(sends(1))
-    assert answer.code == BUSY
+    assert answer.code == SYSTEM_ERROR
     assert str(answer.remark).startswith("[PC_SYNCHRONIZED]broker busy, start flow control")
     rig.clock.jump(1.1)
     assert rig.ask(sends(1)).code == SUCCESS

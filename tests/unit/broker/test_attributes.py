@@ -61,7 +61,7 @@ def test_what_is_set_and_deleted() -> None:
         ({"+cleanup.policy": "COMPACTION"}, True, "does not do"),
         ({"+queue.type": "BatchCQ"}, True, "does not do"),
         ({"+message.type": "LITE"}, True, "does not do"),
-        ({"+reserve.time": "5"}, True, "does not do"),
+        ({"+reserve.time": "a day"}, True, "a number from -1"),
         ({"+lite.topic.expiration": "43201"}, True, "number from -1 to 43200"),
         ({"+lite.topic.expiration": "1_0"}, True, "number from -1"),
         ({"+lite.topic.expiration": "9" * 5000}, True, "number from -1"),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MANY = 12
 ALL = [b"first", *(b"%d" % number for number in range(MANY))]
-SUCCESS, BUSY, NOT_AVAILABLE = 0, 2, 14
+SUCCESS, SYSTEM_ERROR, NOT_AVAILABLE = 0, 1, 14
 
 
 def begun(store: dict[str, str] | None = None) -> BrokerRig:
@@ -106,7 +106,7 @@ def test_each_is_refused_while_nothing_can_be_stored(why: str) -> None:
         else:
             writability.forbid("test", "the disk is on loan")
         send_all(ends)
-        expected = BUSY if why == "busy" else NOT_AVAILABLE
+        expected = SYSTEM_ERROR if why == "busy" else NOT_AVAILABLE
         assert await codes(rig, ends) == [expected] * MANY
         assert rig.bodies() == [b"first"]
         rig.clock.jump(60)

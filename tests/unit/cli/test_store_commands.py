@@ -13,11 +13,12 @@ import pytest
 from gantrymq.cli.main import main
 from gantrymq.cli.progress import Progress
 from gantrymq.cli.store_text import size_text, time_text
+from gantrymq.node.config import read_broker_config
 from gantrymq.store.files import OsFiles
 from gantrymq.store.process_lock import ProcessLock
 from support.golden import stored_messages
 from support.golden_trees import configuration, tree_digest, unpacked
-from support.small_stores import COUNT, config_file, crashed_store, edit, written_store
+from support.small_stores import COUNT, PROPERTIES, config_file, crashed_store, edit, written_store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -117,6 +118,20 @@ def test_what_cannot_be_read_is_one_line(root: Path, tmp_path: Path, capsys: Out
     assert "nonsense" in line
     config.write_text("mappedFileSizeCommitLog=16384\n")
     assert "8192 bytes" in fails(["store", "export", str(root), "-c", str(config)], capsys)
+
+
+@pytest.mark.parametrize("command", ["inspect", "verify", "export", "rebuild"])
+def test_the_file_of_a_broker_that_says_everything(
+    root: Path, tmp_path: Path, command: str, capsys: Output
+) -> None:
+    """Whatever a broker may be told stands in the way of no tool."""
+    everything = read_broker_config({}, tmp_path).properties()
+    assert everything.keys() >= {"metricsPort", "failoverEtcd", "namesrvAddr", "deleteWhen"}
+    config = tmp_path / "all.conf"
+    lines = [f"{name}={value}\n" for name, value in (everything | PROPERTIES).items()]
+    config.write_text("".join(lines))
+    assert main(["store", command, str(root), "-c", str(config)]) == 0
+    assert capsys.readouterr().err == ""
 
 
 # -- one by one ------------------------------------------------------------------------------------

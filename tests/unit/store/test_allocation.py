@@ -131,6 +131,20 @@ def test_a_file_half_made_does_not_stand_in_the_way(operation: Operation) -> Non
     assert files.take(0).start == 0
 
 
+def test_whatever_ends_the_making_leaves_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    files, _worker, disk = made()
+
+    def no_memory(_directory: Path) -> None:
+        raise MemoryError("no memory")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(disk, "sync_directory", no_memory)
+        with pytest.raises(FileNotMade, match="no memory"):
+            files.take(0)
+    assert names(disk) == []
+    assert files.take(0).start == 0
+
+
 class _Late(Future[Result]):
     """A result that nobody gets by waiting."""
 

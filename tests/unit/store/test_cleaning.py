@@ -558,14 +558,18 @@ class TestTopics:
         rig.disk.fail(
             Operation.REMOVE, errno.EIO, times=2, where=lambda path: "consumequeue" in path.parts
         )
+        rig.allocation.drain()
+        used = len(rig.store.log.files)
+        assert len(rig.disk.names(ROOT / "commitlog")) == used + 1, "one is made ahead"
         rig.store.delete_topic("T")
         assert not rig.store.close(), "the next start looks at everything"
+        assert len(rig.disk.names(ROOT / "commitlog")) == used
 
     def test_a_topic_is_served_for_less_than_its_files(self) -> None:
         rig = filled(OTHER_HOUR)
         rig.put(b"young")
         rig.put(b"other", topic="Other")
-        rig.store.cleaner.topics.retain({"T": 24, "Other": 24, "Unknown": 1})
+        rig.store.cleaner.topics.keep(lambda: {"T": 24, "Other": 24, "Unknown": 1})
         found = rig.store.get("T", 0, 0, 32)
         assert (found.status, found.next_offset) == (GetStatus.OFFSET_TOO_SMALL, 20)
         assert found.min_offset == 20
@@ -577,12 +581,26 @@ class TestTopics:
         assert rig.store.get("Other", 0, 0, 32).status is GetStatus.OFFSET_TOO_SMALL
         again = rig.again()
         assert len(again.bodies()) == 21, "nobody has said how long it is kept"
-        again.store.cleaner.topics.retain({"T": 24})
+        again.store.cleaner.topics.keep(lambda: {"T": 24})
         assert again.store.get("T", 0, 0, 32).min_offset == 21
 
     def test_an_hour_at_least(self) -> None:
         with pytest.raises(InvalidValue, match="at least 1"):
-            Rig().store.cleaner.topics.retain({"T": 0})
+            Rig().store.cleaner.topics.keep(lambda: {"T": 0})
+
+    def test_its_times_are_read_by_a_thread_where_they_are_cold(self) -> None:
+        rig = filled(OTHER_HOUR)
+        hours: dict[str, int] = {}
+        rig.store.cleaner.topics.keep(lambda: hours)
+        hours["T"] = 24
+        for file in rig.store.log.files:
+            rig.disk.evict(file.region.path)
+        rig.store.cleaner.clean()
+        rig.queue_flush.drain()  # where it looks at the disks and removes files
+        assert rig.cold_read.waiting_jobs == 1, "the owner has not waited"
+        assert rig.store.reads.min_offset("T", 0) == 0
+        pass_time(rig, 9.0, step=0.1)
+        assert rig.store.reads.min_offset("T", 0) == 20
 
 
 def test_the_machines_own_disk(tmp_path: Path) -> None:

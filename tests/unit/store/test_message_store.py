@@ -179,6 +179,22 @@ class TestDispatch:
         rig.log_flush.drain()
         assert seen == [(b"T", 0, 1), (b"T", 1, 2)]
 
+    def test_somebody_who_fails_to_hear_of_them_holds_up_nobody(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        rig = sync_rig()
+
+        def deaf(_runs: object) -> None:
+            raise KeyError("deaf")
+
+        rig.store._dispatcher._arrived = deaf
+        out = rig.hold(rig.put(b"x"))
+        rig.log_flush.drain()
+        assert out == [PutStatus.PUT_OK]
+        assert rig.bodies() == [b"x"]
+        assert "could not all be told" in caplog.text
+        assert rig.store.writability.reason is None
+
     def test_a_log_that_is_damaged_in_memory_is_not_acknowledged(self) -> None:
         rig = sync_rig()
         out = rig.hold(rig.put(b"x"))

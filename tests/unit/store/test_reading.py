@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gantrymq.store import query
 from gantrymq.store.search import Boundary
 from gantrymq.store.status import GetStatus
 from gantrymq.testing.disk import Operation
@@ -74,6 +75,21 @@ def test_a_dispatch_that_a_full_disk_cut_short_shows_nothing() -> None:
     rig.disk.heal()
     rig.store.retry_dispatch()
     assert seen(rig.store, stored.log_offset) == ONE
+
+
+def test_of_messages_with_a_key_those_that_fit_into_an_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rig = Rig()
+    stored = [rig.put(bytes(800), properties={"KEYS": "k"}).log_offset for _ in range(6)]
+    record = rig.store.reads.record_at(stored[0])
+    assert record is not None
+    monkeypatch.setattr(query, "ANSWER_BYTES_MAX", 3 * len(record) + 1)
+    found = rig.store.reads.query_by_key("T", "k", 32, *FOREVER)
+    assert found.records == [rig.store.reads.record_at(offset) for offset in stored[-3:]]
+    monkeypatch.setattr(query, "ANSWER_BYTES_MAX", 10)
+    found = rig.store.reads.query_by_key("T", "k", 32, *FOREVER)
+    assert found.records == [rig.store.reads.record_at(stored[-1])], "never none for its length"
 
 
 def test_a_queue_that_nobody_knows_is_empty() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import struct
 from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar
@@ -14,6 +15,7 @@ from gantrymq.store.errors import StoreDamaged
 from gantrymq.store.log_directories import LogDirectories
 from gantrymq.store.recovery import LogRecovery
 from gantrymq.store.status import PutStatus
+from gantrymq.testing.clock import VirtualClock
 from gantrymq.testing.disk import Halted, Operation, SimulatedFiles
 from support.store_rig import LOG, ROOT, Rig, sync_rig
 
@@ -484,3 +486,30 @@ class TestRot:
         rig, disk = self.rotten()
         disk.remove(LOG.parent / "checkpoint")
         assert len(Rig(rig.settings, disk, rig.clock).bodies()) == 10
+
+
+class SlowClock(VirtualClock):
+    """Time passes between any two questions."""
+
+    def monotonic(self) -> float:
+        self.jump(3)
+        return super().monotonic()
+
+
+def test_a_start_that_takes_long_says_how_far_it_is(caplog: pytest.LogCaptureFixture) -> None:
+    rig = Rig()
+    for _ in range(8):
+        rig.put(bytes(3000))
+    end = rig.store.log.wrote_offset
+    caplog.set_level("INFO", "gantrymq.store.opening")
+    quick = rig.again(rig.disk.kill())
+    assert caplog.messages == []
+    slow = Rig(rig.settings, quick.disk.kill(), SlowClock())
+    files_end = slow.store.log.files[-1].start + slow.store.log.file_bytes
+    said = [re.fullmatch(r"recovering: at log offset (\d+); the files end at (\d+)", line)
+            for line in caplog.messages]  # fmt: skip
+    places = [(int(one[1]), int(one[2])) for one in said if one is not None]
+    assert len(places) == len(caplog.messages) >= 3
+    assert places == sorted(places), "it goes on"
+    assert places[-1][0] <= end
+    assert {stop for _, stop in places} == {files_end}

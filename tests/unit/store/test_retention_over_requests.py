@@ -100,3 +100,57 @@ def test_a_disk_that_fills_up_and_is_emptied_again(percent: int) -> None:
         assert waited <= 20, "it goes on by itself, within 20 s"
         rig.settle(1.0)
     assert rig.bodies() == [b"before", b"after"]
+
+
+def test_a_topic_that_is_kept_for_a_day_beside_one_that_is_kept_for_long() -> None:
+    rig = BrokerRig({"fileReservedTime": "720"}, disk=SimulatedFiles(capacity=CAPACITY))
+    for topic in ("T", "Long"):
+        make(rig, topic, "" if topic == "Long" else "+reserve.time=24")
+        rig.store_some(b"old", b=topic)
+    rig.clock.jump(2 * DAY_S)
+    rig.store_some(b"young")
+    pass_time(rig, 80)
+    moved = rig.ask(pull(0))
+    assert moved.code == ResponseCode.PULL_OFFSET_MOVED
+    assert (moved.fields["minOffset"], moved.fields["nextBeginOffset"]) == ("1", "1")
+    assert b"young" in rig.ask(pull(1)).body
+    assert rig.bodies("Long") == [b"old"]
+    assert rig.disk.names(ROOT / "commitlog")[0] == f"{0:020d}", "the others need the file"
+    # A start asks again, before anybody is served.
+    assert rig.broker.close()
+    again = rig.again(rig.disk)
+    assert again.ask(pull(0)).code == ResponseCode.PULL_OFFSET_MOVED
+    assert again.bodies("Long") == [b"old"]
+    # Kept as long as its files: what is hidden stays so, what comes is served.
+    make(again, "T", "-reserve.time")
+    again.clock.jump(2 * DAY_S)
+    pass_time(again, 80)
+    assert b"young" in again.ask(pull(1)).body
+
+
+def make(rig: BrokerRig, topic: str, attributes: str) -> None:
+    """Make or change a topic as an operator does."""
+    fields = {
+        "topic": topic,
+        "defaultTopic": "TBW102",
+        "readQueueNums": "1",
+        "writeQueueNums": "1",
+        "perm": "6",
+        "topicFilterType": "SINGLE_TAG",
+        "topicSysFlag": "0",
+        "order": "false",
+        "attributes": attributes,
+    }
+    asked = rig.begin(json_request(RequestCode.UPDATE_AND_CREATE_TOPIC, fields))
+    rig.settle()
+    assert asked.answer.code == 0
+
+
+@pytest.mark.parametrize("said", ["-1", "0", "soon", "1_0"])
+def test_a_topics_file_with_a_time_that_is_none_keeps_everything(said: str) -> None:
+    rig = BrokerRig({"fileReservedTime": "720"}, disk=SimulatedFiles(capacity=CAPACITY))
+    rig.broker.tables.topics.put(TopicConfig("T", 1, 1, attributes={"reserve.time": said}))
+    rig.store_some(b"old")
+    rig.clock.jump(9 * DAY_S)
+    pass_time(rig, 80)
+    assert rig.bodies() == [b"old"]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gantrymq.store import live_dispatch
+from gantrymq.store.promotion import dispatch_all, whole_end
 from support.store_rig import Rig, sync_rig
 
 if TYPE_CHECKING:
@@ -89,3 +90,61 @@ def test_much_that_was_held_back_is_shown_in_slices(monkeypatch: pytest.MonkeyPa
     parts = sorted(set(shown))
     assert 0 < parts[0] < 15, "others have their turn before all is done"
     assert len(parts) > 3
+
+
+def test_what_comes_meanwhile_does_not_fall_further_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    turns: deque[Callable[[], None]] = deque()
+    rig = Rig(soon=turns.append)
+    monkeypatch.setattr(live_dispatch, "SLICE_BYTES", 500)
+    slaves = Behind(rig)
+    for _ in range(30):
+        rig.put(b"held back")
+    slaves.have(None)
+    behind = []
+    for _ in range(40):
+        for _ in range(20):  # far more than a slice in each turn
+            rig.put(b"new")
+        for _ in range(len(turns)):
+            turns.popleft()()
+        behind.append(rig.store.log.committed_offset - rig.store.dispatched_offset)
+    assert behind[0] > 1000
+    assert behind[-1] == 0, "while messages come, too, all is shown at last"
+
+
+@pytest.mark.parametrize("role", ["SLAVE", "SYNC_MASTER"])
+def test_where_an_epoch_begins_is_behind_every_slice(
+    role: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Too early, and the others would drop what is acknowledged."""
+    turns: deque[Callable[[], None]] = deque()
+    rig = Rig({"brokerRole": role}, soon=turns.append)
+    monkeypatch.setattr(live_dispatch, "SLICE_BYTES", 500)
+    slaves = Behind(rig)
+    rig.store.writability.is_slave = False
+    for _ in range(30):
+        rig.put(b"held back")
+    rig.store.writability.is_slave = role == "SLAVE"
+    slaves.until = None
+    end = rig.store.log.wrote_offset
+    if role == "SLAVE":
+        assert whole_end(rig.store) == end
+        return
+    assert whole_end(rig.store) < end, "a master that serves has time"
+    dispatch_all(rig.store)
+    assert whole_end(rig.store) == end
+
+
+def test_a_turn_of_any_size_can_be_read_when_it_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns: deque[Callable[[], None]] = deque()
+    rig = Rig(soon=turns.append)
+    monkeypatch.setattr(live_dispatch, "SLICE_BYTES", 500)
+    rig.put(b"the first")
+    while turns:
+        turns.popleft()()
+    for _ in range(40):
+        rig.put(b"x")
+    for _ in range(len(turns)):
+        turns.popleft()()
+    assert len(rig.bodies()) == 41
