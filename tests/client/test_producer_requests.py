@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gantrymq.client.producer import Producer
+from gantrymq.client.push_consumer import PushConsumer
 from gantrymq.client.received import ReceivedMessage
 from gantrymq.errors import InvalidValue
 from gantrymq.wire.peer import PeerLate
@@ -37,6 +38,28 @@ def test_a_request_gets_its_reply(target: Target, run: Run) -> None:
             replies = await asyncio.gather(*asking)
             assert [reply.body for reply in replies] == [b"00", b"11", b"22"]
             assert {reply.properties["p"] for reply in replies} == {"1"}
+
+    run(main())
+
+
+def test_a_request_inside_a_namespace(target: Target, run: Run) -> None:
+    topic = target.name("request")
+    target.create_topic(f"ns%{topic}", 1)
+
+    async def main() -> None:
+        asker = Producer(target.namesrv, target.name("asker"), namespace="ns")
+        replier = Producer(target.namesrv, target.name("replier"), namespace="ns")
+
+        async def answer(message: ReceivedMessage) -> None:
+            assert message.topic == topic
+            await replier.reply(message, message.body * 2)
+
+        consumer = PushConsumer(
+            target.namesrv, target.name("answers"), start="first", namespace="ns"
+        )
+        consumer.subscribe(topic, handler=answer)
+        async with asker, replier, consumer:
+            assert (await asker.request(topic, b"1", timeout_s=60)).body == b"11"
 
     run(main())
 

@@ -25,20 +25,26 @@ if TYPE_CHECKING:
 
 
 def test_every_message_once_and_none_comes_again(target: Target, run: Run) -> None:
+    """Not even the one whose handler takes longer than a message is kept from others."""
     topic, group = target.create_topic(target.name("pop")), target.name("pop_group")
     send(target, topic, numbered(300), properties={"TAGS": "a"})
     send(target, topic, numbered(8, "other"), properties={"TAGS": "b"})
     handled: Counter[bytes] = Counter()
 
+    slow = asyncio.Event()
+
     async def handler(message: ReceivedMessage) -> None:
         assert message.topic == topic
         handled[message.body] += 1
+        if message.body == b"m7" and not target.is_v4:
+            await asyncio.sleep(2.5)
+            slow.set()
 
     async def main() -> None:
         consumer = PushConsumer(target.namesrv, group, start="first", pop=True, pop_invisible_s=1.0)
         consumer.subscribe(topic, "a", handler)
         async with consumer:
-            await until(lambda: len(handled) == 300)
+            await until(lambda: len(handled) == 300 and (slow.is_set() or target.is_v4))
             # What was not acknowledged would be handed out again by now.
             await asyncio.sleep(2.5)
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from kombu import Connection, Consumer, Exchange, Producer, Queue
 
 import gantrymq.kombu
+from gantrymq import blocking
 from gantrymq.client.errors import NoRoute
+from gantrymq.errors import InvalidValue
 from gantrymq.kombu.names import topic_of
+from gantrymq.kombu.tls import context_of
 from gantrymq.model.names import check_topic
 from gantrymq.testing import ThreadedBroker
 
@@ -126,6 +131,52 @@ def test_requeue_and_reject(broker: ThreadedBroker) -> None:
             queue.get(timeout=1)
 
 
+FOREIGN = {"no JSON": b"\xff{", "no envelope": b"[1]", "half an envelope": b'{"body": "x"}'}
+
+
+@pytest.mark.parametrize("body", FOREIGN.values(), ids=FOREIGN)
+def test_a_message_of_somebody_else_is_a_dead_letter(broker: ThreadedBroker, body: bytes) -> None:
+    """It neither ends the worker that gets it, nor comes again and again."""
+    received = Received()
+    broker.create_topic("orders", queues=1)
+    with blocking.Producer(broker.namesrv) as other:
+        other.send("orders", body)
+    with connect(broker) as connection:
+        with connection.SimpleQueue("orders") as queue:
+            queue.put("ours")
+        with Consumer(connection, [Queue("orders")], callbacks=[received.take]):
+            drain(connection, received, 1)
+            received.messages[0].ack()
+            deadline = time.monotonic() + WAIT_S
+            while not broker.messages("%DLQ%kombu-orders"):
+                assert time.monotonic() < deadline
+                time.sleep(0.005)
+    assert received.bodies == ["ours"]
+    assert [message.body for message in broker.messages("%DLQ%kombu-orders")] == [body]
+
+
+def test_a_queue_that_could_not_be_read_is_read_later(broker: ThreadedBroker) -> None:
+    with connect(broker) as connection:
+        channel = connection.channel()
+        broker.stop_namesrv()
+        broker.drop_connections()
+        with pytest.raises(NoRoute):
+            channel.basic_get("orders")
+        broker.start_namesrv()
+        deadline = time.monotonic() + WAIT_S
+        while True:
+            try:
+                connection.SimpleQueue("orders").put("one")
+                break
+            except NoRoute:
+                assert time.monotonic() < deadline
+        message = None
+        while message is None:
+            assert time.monotonic() < deadline
+            message = channel.basic_get("orders", no_ack=True)
+        assert message.decode() == "one"
+
+
 def test_prefetch_is_kept(broker: ThreadedBroker) -> None:
     received = Received()
     with connect(broker) as connection:
@@ -167,6 +218,28 @@ def test_no_server_is_a_connection_error() -> None:
     with pytest.raises(NoRoute) as caught:
         connection.connect()
     assert isinstance(caught.value, connection.connection_errors)
+
+
+CERTIFICATE = str(Path(__file__).parents[1] / "unit" / "transport" / "localhost.pem")
+KEY = CERTIFICATE.replace(".pem", ".key.pem")
+
+
+def test_tls_as_celery_has_it() -> None:
+    own = ssl.create_default_context()
+    assert context_of(own) is own
+    assert context_of(None) is context_of(False) is None
+    default = context_of(True)
+    assert default is not None
+    assert (default.verify_mode, default.check_hostname) == (ssl.CERT_REQUIRED, True)
+    both = context_of({"ca_certs": CERTIFICATE, "certfile": CERTIFICATE, "keyfile": KEY})
+    assert both is not None
+    assert len(both.get_ca_certs()) == 1
+    trusting = context_of({"cert_reqs": ssl.CERT_NONE})
+    assert trusting is not None
+    assert (trusting.verify_mode, trusting.check_hostname) == (ssl.CERT_NONE, False)
+    for wrong in ({"ca_cert": "x"}, "yes"):
+        with pytest.raises(InvalidValue, match="ca_certs"):
+            context_of(wrong)
 
 
 @pytest.mark.parametrize("queue", ["celery", "a.b@c", "x" * 300, "ü"])

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import time
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.wire.codes import RequestCode
@@ -17,7 +18,6 @@ from support.routes import ROUTE_S_MAX, TEMPLATE, wait_for_route
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 SETTINGS: Final = {
     # A producer is asked about its half messages within two seconds or so.
@@ -30,6 +30,15 @@ SETTINGS: Final = {
     "maxHashSlotNum": "10000",
     "maxIndexNum": "40000",
 }
+_TRANSPORT: Final = Path(__file__).parents[1] / "unit" / "transport"
+CERTIFICATE: Final = str(_TRANSPORT / "localhost.pem")
+_TLS: Final = {
+    "tls.server.mode": "permissive",
+    "tls.test.mode.enable": "false",
+    "tls.server.certPath": CERTIFICATE,
+    "tls.server.keyPath": str(_TRANSPORT / "localhost.key.pem"),
+}
+"""With a certificate that is there already: making one takes Apache two seconds."""
 
 
 class Target:
@@ -103,17 +112,18 @@ def running(kind: str, work: Path) -> Iterator[Target]:
     """Start what is asked for."""
     with ExitStack() as stack:
         if kind == "gantrymq":
-            ours = stack.enter_context(gantry.server(work, SETTINGS))
+            ours = stack.enter_context(gantry.server(work, SETTINGS | _TLS))
             target = Target(kind, ours.name_server, f"127.0.0.1:{ours.port}")
         else:
             version = kind.removeprefix("apache-")
-            names = stack.enter_context(apache.name_server(version, work / "namesrv"))
+            jvm = (*apache.QUICK_START, *(f"-D{name}={value}" for name, value in _TLS.items()))
+            names = stack.enter_context(apache.name_server(version, work / "namesrv", jvm=jvm))
             settings = {
                 **SETTINGS,
                 "storePathRootDir": str(work / "store"),
                 "namesrvAddr": names.address,
             }
-            broker = stack.enter_context(apache.broker(version, work / "broker", settings))
+            broker = stack.enter_context(apache.broker(version, work / "broker", settings, jvm=jvm))
             target = Target(kind, names.address, broker.address)
         target.wait_for_route(TEMPLATE)
         yield target

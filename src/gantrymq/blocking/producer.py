@@ -82,7 +82,8 @@ class Producer(Blocking[AsyncProducer]):
             in_flight_max: sends that may be under way; the next one waits.
             vip: send to the brokers' second port.
             clock: time, for tests.
-            settings: all of the connection's settings at once, in place of those above.
+            settings: all of the connection's settings at once, its name servers too; the arguments
+                for them are left out then, except for `namesrv`.
 
         Raises:
             InvalidValue: an argument cannot be.
@@ -250,12 +251,13 @@ class Producer(Blocking[AsyncProducer]):
     ) -> list[SendResult]:
         """Send messages of one topic together, in as few requests as their size allows.
 
+        Messages with a `sharding_key` must have the same one: they go to its queue.
         Returns a result for each request, in order; its ids are joined by commas. A request is
         stored as a whole or not at all, but of several some may be stored when one fails: the error
         then has a note that says how many were. `timeout_s` is for each of them.
 
         Raises:
-            InvalidValue: none, several topics, a delay, or one that is too large.
+            InvalidValue: none, several topics or keys, a delay, or one that is too large.
             and as `send` does.
         """
         return self._call(self._client.send_batch(messages, queue=queue, timeout_s=timeout_s))

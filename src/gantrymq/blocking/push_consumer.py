@@ -83,7 +83,8 @@ class PushConsumer(Blocking[AsyncPushConsumer]):
                 from the oldest offset to the newest.
             pop: have the broker hand out messages one by one (5.x); a broker that cannot is
                 pulled from.
-            pop_invisible_s: how long a popped message is kept from others while it is handled.
+            pop_invisible_s: how long a popped message is kept from others; anew while its handler
+                is at work, up to `consume_timeout_s`.
             close_timeout_s: how long `close` waits for handlers.
             offsets_directory: where a broadcasting consumer keeps its offsets; a folder in the
                 home directory unless given.
@@ -155,6 +156,7 @@ class PushConsumer(Blocking[AsyncPushConsumer]):
 
         Raises:
             InvalidValue: the topic, the expression or the handler cannot be.
+            ClientClosed: it was closed; make another one.
         """
         self._do(lambda: self._client.subscribe(topic, expression, handler))
 

@@ -39,6 +39,21 @@ def batch_of(messages: Iterable[Message]) -> list[Message]:
     return list(messages)
 
 
+def check_one_key(messages: Sequence[Message]) -> None:
+    """Refuse messages that want different queues: a batch goes to one.
+
+    Raises:
+        InvalidValue: their sharding keys differ.
+    """
+    keys = {message.sharding_key for message in messages if isinstance(message, Message)}
+    if len(keys) > 1:
+        told = ", ".join(shown(repr(key)) for key in sorted(keys, key=repr)[:4])
+        raise InvalidValue(
+            f"a batch with the sharding keys {told}: it goes to one queue, so send one for each"
+            " key, or say which queue="
+        )
+
+
 def batches_of(
     messages: Sequence[Message], next_id: Callable[[], str], namespace: Namespace, bytes_max: int
 ) -> list[Outgoing]:

@@ -16,6 +16,7 @@ import logging
 from asyncio import get_running_loop
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from gantrymq.client.callers import calling_task
 from gantrymq.client.errors import ClientClosed, ClientError, NotStarted
 from gantrymq.client.heartbeats import Heartbeats
 from gantrymq.client.identity import Identity, local_address
@@ -152,8 +153,8 @@ class ClientCore:
         self._check_loop()
         if self._closing is None:
             self._state = _CLOSING
-            caller = asyncio.current_task()
-            self.closer = caller if caller in self._tasks else None
+            callers = (asyncio.current_task(), calling_task())
+            self.closer = next((task for task in callers if task in self._tasks), None)
             self._closing = self._loop.create_task(self._close(before), name="gantrymq close")
         await asyncio.shield(self._closing)
 
@@ -170,14 +171,20 @@ class ClientCore:
                 await self.heartbeats.say_goodbye()
         except TimeoutError:
             logger.info("not every broker was told that the client leaves: it took too long")
+        finally:  # whatever it was, also the end of the loop: nothing stays open
+            await self._end_tasks()
+
+    async def _end_tasks(self) -> None:
         self.routes.stop()
         tasks = [task for task in self._tasks if task is not self.closer]
         for task in tasks:
             task.cancel()
-        if tasks:
-            await asyncio.wait(tasks, timeout=self.settings.close_timeout_s)
-        await self.connections.close()
-        self._state = _CLOSED
+        try:
+            if tasks:
+                await asyncio.wait(tasks, timeout=self.settings.close_timeout_s)
+        finally:
+            await self.connections.close()
+            self._state = _CLOSED
 
     def check_usable(self) -> None:
         """Refuse a call that cannot be made now.
@@ -215,7 +222,13 @@ class ClientCore:
         """Run something in the background until it ends or the client closes.
 
         What it raises is logged, and `task.exception()` has it.
+
+        Raises:
+            ClientClosed: it is closed already, and nobody would end the task.
         """
+        if self._state is _CLOSED:
+            coroutine.close()
+            raise ClientClosed("the client was closed: make a new one")
         task = asyncio.get_running_loop().create_task(coroutine, name=f"gantrymq {name}")
         self._tasks.add(task)
         task.add_done_callback(self._ended)

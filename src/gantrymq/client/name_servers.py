@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gantrymq.errors import GantryError
 from gantrymq.wire.peer import PeerGone, PeerLate
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from gantrymq.wire.command import Command
 
 logger = logging.getLogger(__name__)
+
+FIRST_S: Final = 1.0
+"""How long a name server may take while there is another to ask."""
 
 
 class NoNameServer(GantryError):
@@ -68,7 +71,9 @@ class NameServers:
 
         With `takes`, an answer that it does not take is not the last word: one name server may
         have been started a moment ago, or be broken. The others are asked too, and the first of
-        those answers is returned when none is better. `timeout_s` is for each of them.
+        those answers is returned when none is better. `timeout_s` is for the last of them; those
+        before it get a second, so that a machine that is gone without a word does not use up the
+        time of a send.
 
         Raises:
             NoNameServer: none answered.
@@ -76,10 +81,13 @@ class NameServers:
         problems: dict[str, str] = {}
         kept: Command | None = None
         first, count = self._at, len(self._addresses)
-        for at in (each % count for each in range(first, first + count)):
+        last_s = self._remote.timeout_s if timeout_s is None else timeout_s
+        for step in range(count):
+            at = (first + step) % count
             address = self._addresses[at]
+            wait_s = last_s if step == count - 1 else min(last_s, FIRST_S)
             try:
-                reply = await self._remote.ask(address, request, timeout_s)
+                reply = await self._remote.ask(address, request, wait_s)
             except (PeerGone, PeerLate) as error:
                 problems[address] = str(error)
                 self._leave(at, error)

@@ -13,7 +13,7 @@ import logging
 from typing import TYPE_CHECKING, Final, Self
 
 from gantrymq.client.arguments import at_least, function, seconds
-from gantrymq.client.batches import batch_of, batches_of
+from gantrymq.client.batches import batch_of, batches_of, check_one_key
 from gantrymq.client.core import ClientCore
 from gantrymq.client.faults import Faults
 from gantrymq.client.outgoing import encoded
@@ -21,10 +21,15 @@ from gantrymq.client.preparing import Preparing, plain_tags
 from gantrymq.client.recalling import recall
 from gantrymq.client.requests import Requests
 from gantrymq.client.sending import Sending
-from gantrymq.client.settings import ClientSettings, credentials_of, parse_name_servers
+from gantrymq.client.settings import (
+    ClientSettings,
+    credentials_of,
+    instead_of,
+    parse_name_servers,
+)
 from gantrymq.client.tracing import Tracer
 from gantrymq.client.transactions import Transactions
-from gantrymq.errors import InvalidValue, shown
+from gantrymq.errors import InvalidValue
 from gantrymq.limits import BODY_BYTES_MAX
 from gantrymq.model.message import Message
 from gantrymq.model.names import TRACE_TOPIC, check_group, check_topic
@@ -106,25 +111,21 @@ class Producer:
             in_flight_max: sends that may be under way; the next one waits.
             vip: send to the brokers' second port.
             clock: time, for tests.
-            settings: all of the connection's settings at once, in place of those above.
+            settings: all of the connection's settings at once, its name servers too; the arguments
+                for them are left out then, except for `namesrv`.
 
         Raises:
             InvalidValue: an argument cannot be.
         """
-        if settings is not None and not isinstance(settings, ClientSettings):
-            raise InvalidValue(f"settings is {shown(repr(settings))}: give ClientSettings")
-        self._core = ClientCore(
-            settings
-            or ClientSettings(
-                name_servers=parse_name_servers(namesrv),
-                namespace=namespace,
-                instance=instance,
-                ssl=ssl,
-                credentials=credentials_of(access_key, secret_key, security_token),
-                vip=vip,
-            ),
-            clock,
+        own = ClientSettings(
+            name_servers=parse_name_servers(namesrv),
+            namespace=namespace,
+            instance=instance,
+            ssl=ssl,
+            credentials=credentials_of(access_key, secret_key, security_token),
+            vip=vip,
         )
+        self._core = ClientCore(instead_of(own, settings), clock)
         self._group = self._core.namespace.wrap(check_group(group))
         self._timeout_s = seconds("timeout_s", timeout_s)
         self._ready = Preparing(
@@ -189,6 +190,7 @@ class Producer:
         if self._tracer is not None:
             await self._tracer.close(self._core.settings.close_timeout_s)
         self._requests.close()
+        self._transactions.close()
 
     async def __aenter__(self) -> Self:
         """Start, and return itself."""
@@ -339,12 +341,13 @@ class Producer:
     ) -> list[SendResult]:
         """Send messages of one topic together, in as few requests as their size allows.
 
+        Messages with a `sharding_key` must have the same one: they go to its queue.
         Returns a result for each request, in order; its ids are joined by commas. A request is
         stored as a whole or not at all, but of several some may be stored when one fails: the error
         then has a note that says how many were. `timeout_s` is for each of them.
 
         Raises:
-            InvalidValue: none, several topics, a delay, or one that is too large.
+            InvalidValue: none, several topics or keys, a delay, or one that is too large.
             and as `send` does.
         """
         self._core.check_usable()
@@ -352,7 +355,9 @@ class Producer:
         given = batch_of(messages)
         parts = batches_of(given, self._keys.next, self._core.namespace, self._ready.bytes_max)
         target: Target | None = None
-        if queue is not None:
+        if queue is None:
+            check_one_key(given)
+        if queue is not None or given[0].sharding_key is not None:
             target = await self._ready.target(
                 self._sending.lanes, given[0], queue, None, None, None, deadline
             )

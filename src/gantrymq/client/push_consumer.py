@@ -37,11 +37,12 @@ from gantrymq.client.consuming.rebalancing import Rebalancing
 from gantrymq.client.consuming.running_info import BrokerRequests
 from gantrymq.client.consuming.statistics import Statistics, TopicCounters
 from gantrymq.client.consuming.strategies import Strategy, average
-from gantrymq.client.consuming.subscribed import Subscribed, Subscriptions
+from gantrymq.client.consuming.subscribed import Subscribed, Subscriptions, refuse
 from gantrymq.client.consuming.threads import HandlerThreads
 from gantrymq.client.consuming.tracing import ConsumeTracer, run_traced
 from gantrymq.client.core import ClientCore
 from gantrymq.client.errors import (
+    ClientClosed,
     GantryError,
     InvalidValue,
     NoRoute,
@@ -127,7 +128,8 @@ class PushConsumer:
                 from the oldest offset to the newest.
             pop: have the broker hand out messages one by one (5.x); a broker that cannot is
                 pulled from.
-            pop_invisible_s: how long a popped message is kept from others while it is handled.
+            pop_invisible_s: how long a popped message is kept from others; anew while its handler
+                is at work, up to `consume_timeout_s`.
             close_timeout_s: how long `close` waits for handlers.
             offsets_directory: where a broadcasting consumer keeps its offsets; a folder in the
                 home directory unless given.
@@ -176,7 +178,7 @@ class PushConsumer:
         self._full_group = self._core.namespace.wrap(self.group)
         self._statistics = Statistics()
         self._subscriptions = Subscriptions(self._statistics)
-        self._nobody = Subscribed("", Subscription(""), None, TopicCounters())
+        self._nobody = Subscribed("", Subscription(""), refuse, TopicCounters())
         self._trace_topic = check_topic(trace_topic or TRACE_TOPIC) if trace else None
         self._tracer: ConsumeTracer | None = None
         self._threads: HandlerThreads | None = None
@@ -197,7 +199,10 @@ class PushConsumer:
 
         Raises:
             InvalidValue: the topic, the expression or the handler cannot be.
+            ClientClosed: it was closed; make another one.
         """
+        if self._is_closed:
+            raise ClientClosed("the consumer was closed: make a new one")
         check_topic(topic)
         if handler is not None:
             check_handler(handler)
@@ -290,6 +295,8 @@ class PushConsumer:
         )
         requests.register()
         await self._join(calls)
+        if self._is_closed:
+            raise ClientClosed("the consumer was closed while it started")
         self._spawn_tasks()
 
     async def _join(self, calls: ConsumerCalls) -> None:
@@ -346,6 +353,8 @@ class PushConsumer:
         """
         await self._core.close(self._finish)
         self._is_closed = True
+        if self._threads is not None:
+            self._threads.close()  # its loop may have been closed before it was
 
     async def _finish(self) -> None:
         self._is_closed = True
@@ -432,9 +441,11 @@ class PushConsumer:
             self._rebalancing.soon()
 
     def _find(self, held: Held) -> Subscribed:
-        """Return whose message of a retry topic it is; the retry topic itself takes none."""
+        """Return whose message of a retry topic it is; nobody's, if its topic is not read here."""
         found = self._subscriptions.named(held.message.topic)
-        return found or self._subscriptions.named(held.queue.queue.topic) or self._nobody
+        if found is None and self._iterates:
+            found = self._subscriptions.named(held.queue.queue.topic)
+        return found or self._nobody
 
     async def _run_traced(self, run: Run, argument: Any) -> Any:  # noqa: ANN401
         if self._tracer is None:

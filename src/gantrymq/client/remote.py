@@ -51,6 +51,11 @@ class Remote:
         self._settings = settings
 
     @property
+    def timeout_s(self) -> float:
+        """Return how long an answer may take unless a caller says otherwise."""
+        return self._settings.request_timeout_s
+
+    @property
     def connections(self) -> Connections:
         """Return the pool of connections."""
         return self._connections

@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from gantrymq.client.errors import ClientError
+from gantrymq.client.errors import ClientError, NoRoute
 from gantrymq.client.in_flight import InFlight
 from gantrymq.client.lane_table import LaneTable
 from gantrymq.client.outgoing import Outgoing
@@ -215,8 +215,13 @@ class Sending:
         ):
             chosen = target
             if chosen is None:
-                avoid = last.broker.name if last is not None else None
-                chosen = (await self.lanes.get(outgoing.topic, deadline)).next(avoid)
+                try:
+                    chosen = await self._another(outgoing.topic, last, deadline)
+                except NoRoute as gone:
+                    if error is None:
+                        raise
+                    problems.append(str(gone))
+                    break  # what was tried before says more: it may have been stored
             if last is not None and chosen.broker.name == last.broker.name:
                 await asyncio.sleep(min(PAUSE_S * 2 ** (made - 1), deadline - self._now()))
             if deadline - self._now() <= 0:
@@ -237,6 +242,11 @@ class Sending:
             raise PeerLate("there was no time left to send the message: raise timeout_s")
         error.add_note(f"tried {made} of {tries} times: {'; '.join(problems)}")
         raise error
+
+    async def _another(self, topic: str, last: Target | None, deadline: float) -> Target:
+        """Return a queue to try, of another broker than the last one if there is one."""
+        avoid = last.broker.name if last is not None else None
+        return (await self.lanes.get(topic, deadline)).next(avoid)
 
     async def _is_gone(self, target: Target, error: GantryError, deadline: float) -> bool:
         """Tell whether a queue was refused that the broker does not have any more.

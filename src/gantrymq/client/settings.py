@@ -100,6 +100,29 @@ class ClientSettings:
             )
 
 
+def instead_of(own: ClientSettings, given: ClientSettings | None) -> ClientSettings:
+    """Return the settings that were given at once, or those that single arguments make.
+
+    Raises:
+        InvalidValue: they are none, or single arguments say something that they would pass over.
+    """
+    if given is None:
+        return own
+    if not isinstance(given, ClientSettings):
+        raise InvalidValue(f"settings is {shown(repr(given))}: give ClientSettings")
+    plain = ClientSettings(name_servers=own.name_servers)
+    both = [
+        known.name
+        for known in fields(own)
+        if getattr(own, known.name) not in (getattr(plain, known.name), getattr(given, known.name))
+    ]
+    if both:
+        raise InvalidValue(
+            f"{', '.join(sorted(both))} beside settings=, which says it otherwise: say it there"
+        )
+    return given
+
+
 def parse_name_servers(given: str) -> tuple[str, ...]:
     """Read `host:port;host:port`; commas will do as well. An address that is repeated counts once.
 

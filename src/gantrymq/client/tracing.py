@@ -36,7 +36,7 @@ RECORDS_MAX: Final = 2048
 """Records that wait to be sent."""
 BATCH_MAX: Final = 20
 """Records of one message."""
-KEYS_CHARACTERS_MAX: Final = 10_000
+KEYS_BYTES_MAX: Final = 10_000
 PERIOD_S: Final = 0.5
 SEND_TIMEOUT_S: Final = 5.0
 DEFAULT_REGION: Final = "DefaultRegion"
@@ -64,6 +64,10 @@ class Traced:
         self.keys = [key for key in keys if key]
 
 
+def _bytes_of(text: str) -> int:
+    return len(text.encode(errors="replace"))
+
+
 def _spelled(value: object) -> str:
     if value is None:
         return "null"
@@ -81,6 +85,7 @@ class TraceQueue:
         self._topic = topic
         self._waiting: deque[Traced] = deque()
         self._due = asyncio.Event()
+        self._flushing = asyncio.Lock()
         self.dropped = 0
         """Records that were not sent."""
         self._task = core.spawn(self._run(), "traces")
@@ -96,12 +101,12 @@ class TraceQueue:
 
     async def close(self, timeout_s: float) -> None:
         """Send what waits, for so long at most; the rest is dropped."""
-        self._task.cancel()
         try:
             async with asyncio.timeout(timeout_s):
-                await self._flush()
+                await self._flush()  # behind what is being sent already
         except TimeoutError:
             pass
+        self._task.cancel()
         self.dropped += len(self._waiting)
         self._waiting.clear()
         if self.dropped:
@@ -115,17 +120,21 @@ class TraceQueue:
             except TimeoutError:
                 pass
             self._due.clear()
-            await self._flush()
+            try:
+                await self._flush()
+            except Exception:  # one bad record must not be the last
+                logger.exception("trace records could not be sent")
 
     async def _flush(self) -> None:
-        while self._waiting:
-            records: list[Traced] = []
-            size = 0
-            while self._waiting and len(records) < BATCH_MAX and size < KEYS_CHARACTERS_MAX:
-                record = self._waiting.popleft()
-                size += sum(map(len, record.keys))
-                records.append(record)
-            await self._send(records)
+        async with self._flushing:
+            while self._waiting:
+                records: list[Traced] = []
+                size = 0
+                while self._waiting and len(records) < BATCH_MAX and size < KEYS_BYTES_MAX:
+                    record = self._waiting.popleft()
+                    size += sum(map(_bytes_of, record.keys))
+                    records.append(record)
+                await self._send(records)
 
     async def _send(self, records: list[Traced]) -> None:
         keys = " ".join(dict.fromkeys(key for record in records for key in record.keys))

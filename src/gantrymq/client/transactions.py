@@ -17,10 +17,11 @@ and, where brokers make topics by themselves, of any that has a `check`.
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
+from gantrymq.client.consuming.handling import as_async
+from gantrymq.client.consuming.threads import HandlerThreads
 from gantrymq.client.errors import NoRoute, NoRouteCause
 from gantrymq.client.received import ReceivedMessage
 from gantrymq.client.results import TransactionResult, TransactionState
@@ -50,6 +51,8 @@ logger = logging.getLogger(__name__)
 CHECKS_MAX: Final = 2000
 """Questions of brokers that wait for `check`; they ask again about those past it."""
 CHECKS_AT_ONCE: Final = 16
+EXECUTES_AT_ONCE: Final = 64
+"""Threads for `execute` functions that are plain ones."""
 
 Execute: TypeAlias = "Callable[[Message], Awaitable[TransactionState] | TransactionState]"
 """The application's transaction: does it, and says how it ended."""
@@ -66,19 +69,19 @@ def _remark(error: BaseException | None) -> str | None:
 
 
 async def run_user_code(
-    function: Callable[[Given], Awaitable[TransactionState] | TransactionState], given: Given
+    function: Callable[[Given], Awaitable[TransactionState] | TransactionState],
+    given: Given,
+    threads: HandlerThreads,
 ) -> TransactionState:
     """Return what a user's function says; a plain one runs in a thread, for it may block.
+
+    Not in the loop's own executor: functions that never return would take its few threads, and
+    whatever else needs one would wait with them.
 
     Raises:
         InvalidValue: it is no TransactionState.
     """
-    if inspect.iscoroutinefunction(function):
-        found: object = await function(given)
-    else:
-        found = await asyncio.to_thread(function, given)
-        if inspect.isawaitable(found):
-            found = await found
+    found: object = await as_async(function, lambda: threads)(given)
     if not isinstance(found, TransactionState):
         raise InvalidValue(
             f"a transaction returned {shown(repr(found))}: return TransactionState.COMMIT,"
@@ -99,6 +102,8 @@ class Transactions:
         self._tracer = tracer
         self._checks = 0
         self._at_once = asyncio.Semaphore(CHECKS_AT_ONCE)
+        self._check_threads = HandlerThreads(CHECKS_AT_ONCE, "gantrymq-check")
+        self._execute_threads = HandlerThreads(EXECUTES_AT_ONCE, "gantrymq-execute")
         self.checks_dropped = 0
         """Questions that were not answered because too many waited."""
         core.incoming.on(RequestCode.CHECK_TRANSACTION_STATE, self._on_check)
@@ -120,6 +125,11 @@ class Transactions:
             else:
                 return
             await asyncio.sleep(wait_s)
+
+    def close(self) -> None:
+        """Let threads end; wait for none."""
+        self._check_threads.close()
+        self._execute_threads.close()
 
     def refuse_without_check(self) -> None:
         """Refuse to begin a transaction that nobody could be asked about.
@@ -152,7 +162,7 @@ class Transactions:
             await self._end_sent(message, sent, TransactionState.ROLLBACK)
             return TransactionResult(sent, TransactionState.ROLLBACK)
         try:
-            state = await run_user_code(execute, message)
+            state = await run_user_code(execute, message, self._execute_threads)
         except BaseException as error:
             await self._end_sent(message, sent, TransactionState.UNKNOWN, error)
             raise
@@ -230,7 +240,7 @@ class Transactions:
         state = TransactionState.UNKNOWN
         try:
             async with self._at_once:
-                state = await run_user_code(check, message)
+                state = await run_user_code(check, message, self._check_threads)
         except Exception as caught:  # whatever it is, the broker asks again
             logger.exception("check= failed for the transaction of %s", message.message_id)
             error = caught

@@ -10,12 +10,16 @@ The consumer lives on the transport's event loop; kombu's threads call `take` an
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import uuid4
 
+from kombu.utils.json import loads
+
 from gantrymq.client.consuming.handling import Later
+from gantrymq.errors import GantryError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,11 +29,32 @@ if TYPE_CHECKING:
     from gantrymq.client.received import ReceivedMessage
 
 
+logger = logging.getLogger(__name__)
+
+GIVE_UP: Final = -1
+"""The delay level that sends a message to the dead letters."""
+
+
 class Arrived(NamedTuple):
     """A message that kombu has not been given yet."""
 
     tag: str
-    message: ReceivedMessage
+    payload: dict[str, Any]
+    """As kombu has it."""
+
+
+def payload_of(message: ReceivedMessage, tag: str) -> dict[str, Any]:
+    """Return a message as kombu has it; its tag is that of this delivery.
+
+    Raises:
+        GantryError, ValueError, TypeError, KeyError: it was not sent by kombu, or is broken.
+    """
+    payload: dict[str, Any] = loads(message.body)
+    payload["properties"]["delivery_tag"] = tag
+    if message.reconsume_times:
+        payload["redelivered"] = True
+        payload["headers"]["redelivered"] = True
+    return payload
 
 
 class Reading:
@@ -61,14 +86,23 @@ class Reading:
         self._thread.call(self._consumer.start())
 
     async def _handle(self, message: ReceivedMessage) -> None:
-        """Wait until kombu has settled a message."""
+        """Wait until kombu has settled a message.
+
+        One that is none of kombu's would end the worker that it is given to, and the next one
+        that it comes to again: it goes to the dead letters.
+        """
         tag = str(uuid4())
+        try:
+            payload = payload_of(message, tag)
+        except (GantryError, ValueError, TypeError, KeyError) as error:
+            logger.warning("%r is not kombu's, it goes to the dead letters: %r", message, error)
+            raise Later(GIVE_UP) from error
         settled: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         with self._lock:
             if self._is_paused:
                 raise Later(self._again_level)
             self._unsettled[tag] = settled
-            self._waiting.append(Arrived(tag, message))
+            self._waiting.append(Arrived(tag, payload))
         self._arrived()
         try:
             is_done = await settled

@@ -8,6 +8,7 @@
   requeue**, and messages that a channel had when it closed, are sent back to the broker, which
   delivers them again after a second, to any consumer. What a killed process had comes again by
   itself.
+- **A message that kombu did not send** goes to the dead letters (`%DLQ%kombu-<queue>`).
 - **A message that is not settled** within `visibility_timeout` is delivered again.
 - **purge** moves the group to the end of the topic and of what was sent back; what other consumers
   hold, and what waits for its second after a requeue, is not reached. **delete** only stops
@@ -28,7 +29,7 @@ from queue import Empty
 from typing import TYPE_CHECKING, Any, Final
 
 from kombu.transport import virtual
-from kombu.utils.json import dumps, loads
+from kombu.utils.json import dumps
 
 from gantrymq.blocking.loop_thread import LoopThread
 from gantrymq.client.errors import NoRoute, NoRouteCause, PeerGone, PeerLate
@@ -38,13 +39,13 @@ from gantrymq.client.push_consumer import PushConsumer
 from gantrymq.clock import SystemClock
 from gantrymq.kombu.names import group_of, topic_of
 from gantrymq.kombu.reading import Reading
+from gantrymq.kombu.tls import context_of
 from gantrymq.model.names import retry_topic
 from gantrymq.version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gantrymq.kombu.reading import Arrived
     from gantrymq.model.queue import MessageQueue
 
 DEFAULT_PORT: Final = 9876
@@ -111,7 +112,7 @@ class Channel(virtual.Channel):
             self._transport.arrived.clear()
             found = reading.take()
             if found is not None:
-                return _payload(found)
+                return found.payload
             left = deadline - _clock.monotonic()
             if left <= 0:
                 raise Empty
@@ -176,7 +177,7 @@ class Channel(virtual.Channel):
                 self._active_queues.append(queue)
                 if queue in self._without_ack:
                     self.settle(found.tag, done=True)
-                self.connection._deliver(_payload(found), queue)
+                self.connection._deliver(found.payload, queue)
                 return True
         return False
 
@@ -191,8 +192,8 @@ class Channel(virtual.Channel):
         found = self._readings.get(queue)
         if found is None:
             found = self._transport.reading(queue)
+            found.start()  # one that could not begin is not kept: the next call makes another
             self._readings[queue] = found
-            found.start()
         else:
             found.resume()
         return found
@@ -284,7 +285,7 @@ class Transport(virtual.Transport):
         namespace = (client.virtual_host or "").strip("/")
         return {
             "namespace": namespace,
-            "ssl": client.ssl or None,
+            "ssl": context_of(client.ssl),
             "access_key": client.userid or None,
             "secret_key": client.password or None,
         }
@@ -372,13 +373,3 @@ async def _queues(puller: PullConsumer, topic: str, wait_s: float) -> tuple[Mess
             if _clock.monotonic() >= deadline:
                 return ()
         await asyncio.sleep(0.02)
-
-
-def _payload(arrived: Arrived) -> dict[str, Any]:
-    """Return a message as kombu has it; its tag is that of this delivery."""
-    payload: dict[str, Any] = loads(arrived.message.body)
-    payload["properties"]["delivery_tag"] = arrived.tag
-    if arrived.message.reconsume_times:
-        payload["redelivered"] = True
-        payload["headers"]["redelivered"] = True
-    return payload

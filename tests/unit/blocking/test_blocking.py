@@ -193,6 +193,31 @@ def test_handlers_block_and_heartbeats_go_on(broker: ThreadedBroker) -> None:
         release.set()
 
 
+@pytest.mark.parametrize("orderly", [False, True])
+def test_a_handler_may_close_its_consumer(broker: ThreadedBroker, *, orderly: bool) -> None:
+    """It does not wait for itself; its message comes again."""
+    broker.create_topic("Orders", queues=1)
+    ended = threading.Event()
+    consumer = blocking.PushConsumer(broker.namesrv, "g", start="first", orderly=orderly)
+
+    def handle(_message: ReceivedMessage) -> None:
+        consumer.close()
+        ended.set()
+
+    consumer.subscribe("Orders", handler=handle)
+    consumer.start()
+    began = time.monotonic()
+    with blocking.Producer(broker.namesrv) as sender:
+        sender.send("Orders", b"one")
+    wait_until(ended)
+    assert time.monotonic() - began < 5
+    with blocking.PushConsumer(broker.namesrv, "g", start="first") as other:
+        other.subscribe("Orders")
+        message = iter(other).next(timeout_s=WAIT_S)
+        assert message is not None
+        assert message.body == b"one"
+
+
 def test_a_handler_asks_for_a_message_again(broker: ThreadedBroker) -> None:
     attempts: list[int] = []
     done, failed = threading.Event(), threading.Event()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from gantrymq import (
+    ClientError,
     Later,
     Message,
     MessageQueue,
@@ -19,12 +21,14 @@ from gantrymq import (
     ReceivedMessage,
     blocking,
 )
+from gantrymq.client.consuming.popping import Popping
 from gantrymq.client.consuming.strategies import Strategy
 from gantrymq.model.sharing import averagely
 from gantrymq.testing import TestBroker, ThreadedBroker
 from gantrymq.transport.command_service import CommandService
 from gantrymq.transport.server import Server
 from gantrymq.wire.codes import ResponseCode
+from support.consuming import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -155,6 +159,53 @@ def test_whatever_a_handler_raises_it_is_called_again(
                     await producer.send("T", b"y")  # the one worker lives
                 async with asyncio.timeout(10):
                     await done.wait()
+
+    run(main())
+
+
+def test_an_answer_to_a_pop_that_nobody_thought_of_is_not_the_last(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    received, fails = Popping._received, [True]
+
+    def fail_once(*arguments: Any) -> Any:  # noqa: ANN401 - whatever it takes
+        if fails.pop() if fails else False:
+            raise ZeroDivisionError("on purpose")
+        return received(*arguments)
+
+    monkeypatch.setattr(Popping, "_received", fail_once)
+
+    async def main() -> None:
+        async with TestBroker() as broker:
+            await broker.create_topic("T", queues=1)
+            done = asyncio.Event()
+
+            async def handle(message: ReceivedMessage) -> None:
+                if message.body == b"second":
+                    done.set()
+
+            consumer = PushConsumer(broker.namesrv, "g", start="first", pop=True)
+            consumer.subscribe("T", handler=handle)
+            async with consumer, Producer(broker.namesrv) as producer:
+                await producer.send("T", b"first")
+                await until(lambda: not fails)
+                await producer.send("T", b"second")
+                await done.wait()
+
+    run(main())
+
+
+def test_broadcasting_without_a_home_directory(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", home)
+
+    async def main() -> None:
+        async with TestBroker() as broker:
+            consumer = PushConsumer(broker.namesrv, "g", mode="broadcasting")
+            with pytest.raises(ClientError, match="offsets_directory="):
+                await consumer.start()
 
     run(main())
 

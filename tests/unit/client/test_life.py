@@ -23,7 +23,11 @@ from gantrymq import (
     PushConsumer,
     ReceivedMessage,
 )
+from gantrymq.client import name_servers
+from gantrymq.client.heartbeats import Heartbeats
 from gantrymq.testing import TestBroker, ThreadedBroker
+from gantrymq.wire.codes import RequestCode
+from support.consuming import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,6 +105,26 @@ def test_closing_while_it_starts(kind: str, run: Run) -> None:
         with pytest.raises(ClientClosed):
             await begun
         assert own_tasks() == []
+
+    run(main())
+
+
+@pytest.mark.parametrize("pop", [False, True])
+def test_a_consumer_that_is_closed_as_it_joins_its_group_leaves_nothing(
+    run: Run, *, pop: bool
+) -> None:
+    async def main() -> None:
+        async with TestBroker() as broker:
+            await broker.create_topic("T", queues=1)
+            broker.delay_answers(0.1, requests=[RequestCode.HEART_BEAT])
+            consumer = PushConsumer(broker.namesrv, "g", start="first", pop=pop)
+            consumer.subscribe("T", handler=lambda _message: None)
+            begun = asyncio.ensure_future(consumer.start())
+            await until(lambda: broker.faults.happened)
+            await consumer.close()
+            with pytest.raises(ClientClosed):
+                await begun
+            assert own_tasks() == []
 
     run(main())
 
@@ -211,6 +235,61 @@ def test_the_time_of_a_send_counts_for_its_route(run: Run) -> None:
                 with pytest.raises(NoRoute, match=address):
                     await call()  # type: ignore[misc]
                 assert time.monotonic() - began < 1
+
+    run(main())
+
+
+def test_a_name_server_that_says_nothing_leaves_time_for_the_next(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(name_servers, "FIRST_S", 0.1)
+
+    async def main() -> None:
+        async with (
+            SilentServer() as silent,
+            TestBroker() as broker,
+            Producer(f"{silent};{broker.namesrv}", timeout_s=2) as producer,
+        ):
+            await broker.create_topic("T")
+            producer._core.name_servers._at = 0
+            assert (await producer.send("T", b"x")).is_ok
+            assert producer._core.name_servers.current == broker.namesrv
+
+    run(main())
+
+
+def test_a_goodbye_that_fails_leaves_nothing_open(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def say_goodbye(_heartbeats: Heartbeats) -> None:
+        raise ZeroDivisionError("on purpose")
+
+    async def main() -> None:
+        async with TestBroker() as broker:
+            await broker.create_topic("T")
+            producer = Producer(broker.namesrv)
+            await producer.start()
+            await producer.send("T", b"x")
+            monkeypatch.setattr(Heartbeats, "say_goodbye", say_goodbye)
+            with pytest.raises(ZeroDivisionError):
+                await producer.close()
+            assert own_tasks() == []
+            with pytest.raises(ClientClosed):
+                await producer.send("T", b"x")
+            assert not producer._core.connections.table.connections
+
+    run(main())
+
+
+def test_a_consumer_that_was_closed_takes_no_subscription(run: Run) -> None:
+    async def main() -> None:
+        async with TestBroker() as broker:
+            consumer = PushConsumer(broker.namesrv, "g")
+            consumer.subscribe("T")
+            async with consumer:
+                consumer.subscribe("U")
+            with pytest.raises(ClientClosed):
+                consumer.subscribe("V")
 
     run(main())
 

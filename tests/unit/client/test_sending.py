@@ -21,6 +21,9 @@ from gantrymq.client.errors import (
 from gantrymq.client.producer import Producer
 from gantrymq.client.results import SendStatus
 from gantrymq.client.settings import ClientSettings
+from gantrymq.errors import InvalidValue
+from gantrymq.model.message import Message
+from gantrymq.model.route import BrokerData, TopicRoute
 from gantrymq.testing.clock import VirtualClock
 from gantrymq.transport.tls import ServerTls, TlsMode
 from gantrymq.wire.codes import ResponseCode
@@ -98,6 +101,47 @@ def test_a_broker_that_hangs_up(run: Run) -> None:
                 assert caught.value.retriable
                 first.on_send, second.on_send = first.stored, second.stored
                 assert (await producer.send("T", b"again")).is_ok
+
+    run(main())
+
+
+def test_a_route_that_is_lost_meanwhile_does_not_hide_what_was_tried(run: Run) -> None:
+    """After the first try the message may be stored: nobody must read that nothing was sent."""
+
+    async def main() -> None:
+        async with ScriptedCluster() as cluster:
+            (broker,) = cluster.brokers
+            broker.hanging_up()
+            async with Producer(cluster.namesrv) as producer:
+                await producer.queues("T")
+                route = cluster.route()
+                without_master = BrokerData("scripted", broker.name, {1: broker.address})
+                cluster.routes["T"] = TopicRoute(queues=route.queues, brokers=(without_master,))
+                with pytest.raises(PeerGone) as caught:
+                    await producer.send("T", b"x")
+                (note,) = caught.value.__notes__
+                assert f"tried {len(broker.sends)} of 3 times" in note
+                assert "no master" in note
+
+    run(main())
+
+
+def test_a_batch_goes_to_the_queue_of_its_key(run: Run) -> None:
+    async def main() -> None:
+        async with ScriptedCluster(queues=8) as cluster, Producer(cluster.namesrv) as producer:
+            (broker,) = cluster.brokers
+            for key in ("a", "b", "c"):
+                messages = [Message(topic="T", body=b"x", sharding_key=key) for _ in range(3)]
+                single = await producer.send(messages[0])
+                (together,) = await producer.send_batch(messages)
+                assert together.queue == single.queue
+            mixed = [Message(topic="T", body=b"x", sharding_key=key) for key in ("a", "b", None)]
+            sent = len(broker.sends)
+            with pytest.raises(InvalidValue, match="one for each key"):
+                await producer.send_batch(mixed)
+            assert len(broker.sends) == sent
+            (queue, *_others) = await producer.queues("T")
+            assert (await producer.send_batch(mixed, queue=queue))[0].queue == queue
 
     run(main())
 

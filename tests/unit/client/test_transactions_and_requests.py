@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +14,7 @@ from gantrymq.client.errors import ClientClosed
 from gantrymq.client.producer import Producer
 from gantrymq.client.received import ReceivedMessage
 from gantrymq.client.results import TransactionState
-from gantrymq.client.tracing import RECORDS_MAX, Traced, TraceQueue
+from gantrymq.client.tracing import BATCH_MAX, RECORDS_MAX, Traced, TraceQueue
 from gantrymq.errors import InvalidValue
 from gantrymq.kernel.values import Record
 from gantrymq.model.message import Message
@@ -26,6 +28,8 @@ from support.scripted import ScriptedCluster
 from support.transport import until
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from support.scripted import ScriptedBroker
     from support.transport import Run
 
@@ -158,6 +162,85 @@ def test_questions_of_a_broker(run: Run, monkeypatch: pytest.MonkeyPatch) -> Non
     run(main())
 
 
+@pytest.fixture
+def never() -> Iterator[threading.Event]:
+    """Return what functions wait for until the test is over."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def test_checks_that_never_return_hold_up_nothing_else(run: Run, never: threading.Event) -> None:
+    """Neither other transactions, nor large bodies, nor the end of the program."""
+    asked: list[str] = []
+
+    def check(message: ReceivedMessage) -> TransactionState:
+        asked.append(message.message_id)
+        never.wait()
+        return COMMIT
+
+    def execute(_message: Message) -> TransactionState:
+        return COMMIT
+
+    async def main() -> None:
+        async with ScriptedCluster() as cluster:
+            (broker,) = cluster.brokers
+            async with Producer(cluster.namesrv, "group", check=check) as producer:
+                await producer.send("T", b"x")
+                for number in range(3 * transactions.CHECKS_AT_ONCE):
+                    broker.peers[0].tell(question({"PGROUP": "group", "UNIQ_KEY": f"{number}"}))
+                await until(lambda: len(asked) == transactions.CHECKS_AT_ONCE)
+                async with asyncio.timeout(10):
+                    assert (await producer.send("T", bytes(1 << 20))).is_ok
+                    done = await producer.send_in_transaction("T", execute, b"x")
+                assert done.state is COMMIT
+
+    run(main())
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, StopIteration])
+def test_whatever_a_plain_check_raises_the_broker_may_ask_again(
+    run: Run, kind: type[BaseException]
+) -> None:
+    def check(message: ReceivedMessage) -> TransactionState:
+        if message.message_id == "bad":
+            raise kind
+        return COMMIT
+
+    async def main() -> None:
+        async with ScriptedCluster() as cluster:
+            (broker,) = cluster.brokers
+            async with Producer(cluster.namesrv, "group", check=check) as producer:
+                await producer.send("T", b"x")
+                for name in ("bad", "good"):
+                    broker.peers[0].tell(question({"PGROUP": "group", "UNIQ_KEY": name}))
+                await until(lambda: len(ends(broker)) == 2)
+                told = {end.msg_id: end.commit_or_rollback for end in ends(broker)}
+                assert told == {"bad": UNKNOWN, "good": COMMIT}
+
+    run(main())
+
+
+def test_a_plain_execute_sees_the_context_of_its_caller(run: Run) -> None:
+    request: ContextVar[str] = ContextVar("request")
+    seen: list[str] = []
+
+    def execute(_message: Message) -> TransactionState:
+        seen.append(request.get())
+        return COMMIT
+
+    async def main() -> None:
+        request.set("4711")
+        async with (
+            ScriptedCluster() as cluster,
+            Producer(cluster.namesrv, "group", check=commit) as producer,
+        ):
+            await producer.send_in_transaction("T", execute, b"x")
+
+    run(main())
+    assert seen == ["4711"]
+
+
 def test_a_reply_that_is_pushed(run: Run) -> None:
     async def main() -> None:
         async with ScriptedCluster() as cluster:
@@ -232,6 +315,25 @@ def test_traces_are_dropped_rather_than_waited_for(run: Run) -> None:
                 assert len(records) == RECORDS_MAX
                 keys = decode_properties(sent[0].fields["i"])["KEYS"]
                 assert keys.split(" ") == [f"key{number}" for number in range(20)]
+
+    run(main())
+
+
+def test_what_is_being_traced_when_the_producer_closes_is_sent(run: Run) -> None:
+    async def main() -> None:
+        async with ScriptedCluster() as cluster:
+            (broker,) = cluster.brokers
+            async with Producer(cluster.namesrv, trace=True) as producer:
+                queue = TraceQueue(producer._core, producer._sending, "Traces")
+                for number in range(BATCH_MAX):
+                    queue.add(Traced(("Pub", number), [f"key{number}"]))
+                for _ in range(3):
+                    await asyncio.sleep(0)
+                assert not queue._waiting  # they are on their way, and the route is asked for
+                await queue.close(10)
+                assert queue.dropped == 0
+            (sent,) = (request for request in broker.sends if request.fields["b"] == "Traces")
+            assert sent.body.count(b"\x02") == BATCH_MAX
 
     run(main())
 

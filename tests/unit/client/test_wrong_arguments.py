@@ -73,6 +73,14 @@ def test_one_key_is_a_key_and_not_its_characters() -> None:
         ({"trace_topic": 5}, "topic is 5"),
         ({"access_key": 5, "secret_key": "s"}, "access_key is 5"),
         ({"settings": {}}, "settings is {}"),
+        (
+            {
+                "settings": ClientSettings(name_servers=(HERE,)),
+                "access_key": "a",
+                "secret_key": "s",
+            },
+            "credentials beside settings=",
+        ),
         ({"timeout_s": float("nan")}, "timeout_s is nan"),
     ],
 )

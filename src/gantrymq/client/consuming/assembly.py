@@ -12,6 +12,7 @@ from gantrymq.client.consuming.offsets import LocalOffsets, OffsetStore, RemoteO
 from gantrymq.client.consuming.orderly import Orderly
 from gantrymq.client.consuming.popping import Popping
 from gantrymq.client.consuming.retrying import Retrying
+from gantrymq.client.errors import ClientError
 from gantrymq.model.group import ConsumeType
 
 if TYPE_CHECKING:
@@ -69,10 +70,19 @@ async def open_offsets(calls: ConsumerCalls, options: ConsumeOptions) -> OffsetS
     """
     if not options.broadcasting:
         return RemoteOffsets(calls)
-    folder = options.offsets_directory or Path.home() / OFFSETS_FOLDER
+    folder = options.offsets_directory or _home() / OFFSETS_FOLDER
     store = LocalOffsets(folder / calls.core.client_id / calls.group / "offsets.json")
     await store.open()
     return store
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError as error:  # a container's user that nobody has heard of
+        raise ClientError(
+            f"no place for offsets: {error}: give offsets_directory= to a broadcasting consumer"
+        ) from None
 
 
 def make_member(

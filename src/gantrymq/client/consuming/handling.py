@@ -51,31 +51,45 @@ class Later(Exception):
         self.delay_level = at_least("delay_level", delay_level, -1)
 
 
+class NotHere(Later):
+    """There is no handler for a message here: the broker keeps it for another member."""
+
+
 Handler: TypeAlias = Callable[[Any], Any]
 """Takes a message, or a list of them where `batch` is more than 1."""
 Run: TypeAlias = Callable[[Any], Awaitable[Any]]
 
 
 def check_handler(handler: object) -> None:
-    """Refuse what cannot be called.
+    """Refuse what cannot be called, and what does nothing when it is.
 
     Raises:
-        InvalidValue: it is no function.
+        InvalidValue: it is no function, or one with a `yield`.
     """
     if not callable(handler):
         raise InvalidValue(
             f"handler is {shown(repr(handler))}: give a function that takes a message"
         )
+    if any(map(inspect.isgeneratorfunction, _inside(handler))) or any(
+        map(inspect.isasyncgenfunction, _inside(handler))
+    ):
+        raise InvalidValue(
+            f"handler is {shown(repr(handler))}, which has a yield: a call of it would do nothing,"
+            " and every message would count as handled; give a function without one"
+        )
+
+
+def _inside(handler: Handler) -> tuple[Any, Any]:
+    """Return the function of a handler, looked through functools.partial, and its `__call__`."""
+    inner: Any = handler
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    return inner, getattr(inner, "__call__", None)  # noqa: B004 - an object with a method
 
 
 def is_async(handler: Handler) -> bool:
     """Tell whether a handler is to be awaited; functools.partial and objects are looked through."""
-    inner: Any = handler
-    while isinstance(inner, functools.partial):
-        inner = inner.func
-    return inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(
-        getattr(inner, "__call__", None)  # noqa: B004 - an object with an async __call__
-    )
+    return any(map(inspect.iscoroutinefunction, _inside(handler)))
 
 
 def as_async(handler: Handler, threads: Callable[[], HandlerThreads]) -> Run:

@@ -75,6 +75,8 @@ class Inbox:
         waiting = self.waiting
         while waiting:
             held = waiting.popleft()
-            if not held.queue.dropped:
+            if held.expires and asyncio.get_running_loop().time() >= held.expires:
+                held.queue.forget(held)  # it was popped, and others have it by now
+            elif not held.queue.dropped:
                 return held
         return None

@@ -88,7 +88,10 @@ class QueueLocks:
         """Renew for ever; a task of the client's."""
         while True:
             await asyncio.sleep(RENEW_S)
-            await self.renew(queues())
+            try:
+                await self.renew(queues())
+            except Exception:  # one bad round must not be the last
+                logger.exception("locks could not be renewed")
 
 
 def _by_broker(queues: Iterable[MessageQueue]) -> list[list[MessageQueue]]:

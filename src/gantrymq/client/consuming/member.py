@@ -111,6 +111,10 @@ class Member:
         self._pull_batch = pull_batch
         self._leaving: dict[MessageQueue, asyncio.Task[None]] = {}
         self._leaving_queues: dict[MessageQueue, ProcessQueue] = {}
+        self._taking: set[MessageQueue] = set()
+        """Asked for, and not read yet; after a cancelled start they may be locked."""
+        self._moving: dict[MessageQueue, int] = {}
+        """Where a queue is to be read from that is on its way there."""
         self._is_closed = False
 
     @property
@@ -128,10 +132,14 @@ class Member:
 
     async def take_up(self, subscribed: Subscribed, queues: Iterable[MessageQueue]) -> bool:
         """Begin to read queues; False if some could not be, to be tried again soon."""
+        if self._is_closed:
+            return True  # a look at the balance was under way: what it locked would stay locked
         asked = tuple(queues)
         wanted = [queue for queue in asked if queue not in self._leaving]
         complete = len(wanted) == len(asked)
         locked: dict[MessageQueue, float] = {}
+        taking = frozenset(wanted)
+        self._taking |= taking
         if self.locks is not None and wanted:
             locked = await self.locks.lock(wanted)
             complete = complete and len(locked) == len(wanted)
@@ -142,7 +150,10 @@ class Member:
             async with room:
                 return await self._take_one(subscribed, queue, locked.get(queue))
 
-        return all(await asyncio.gather(*map(take, wanted))) and complete
+        complete = all(await asyncio.gather(*map(take, wanted))) and complete
+        if not self._is_closed:  # else `close` gives back what was not read after all
+            self._taking -= taking
+        return complete
 
     async def _take_one(
         self, subscribed: Subscribed, queue: MessageQueue, locked_at: float | None
@@ -240,20 +251,41 @@ class Member:
     async def move(
         self, queue: MessageQueue, offset: int, expected: ProcessQueue | None = None
     ) -> None:
-        """Read a queue from another offset on, and commit that; what is in hand counts no more."""
+        """Read a queue from another offset on, and commit that; what is in hand counts no more.
+
+        Of several that come while a handler is waited for, the last one counts. A queue that is
+        given back meanwhile is not read, but its next owner begins there.
+        """
         reader = self.readers.get(queue)
-        if reader is None or (expected is not None and reader.queue is not expected):
+        if expected is not None and (reader is None or reader.queue is not expected):
             return
-        old = reader.queue
+        if reader is None:
+            self._leave_at(queue, offset)
+            return
+        if queue in self._moving:
+            if expected is None:
+                self._moving[queue] = offset
+            return
+        self._moving[queue] = offset
+        try:
+            await reader.stop()
+            await self.delivery.release(reader.queue)
+            async with reader.queue.committing:  # an older offset must not be stored after the new
+                reader.queue.drop()
+        finally:
+            offset = self._moving.pop(queue)
         subscribed = self.subscriptions.find(queue.topic)
-        await reader.stop()
-        await self.delivery.release(old)
-        async with old.committing:  # an older offset on its way would be stored behind the new one
-            old.drop()
-        if self.readers.get(queue) is not reader or subscribed is None or self._is_closed:
-            return
-        mine = self.read(subscribed, queue, offset, old.locked_at)
-        await self.offsets.save_one(mine)
+        if self.readers.get(queue) is not reader:
+            self._leave_at(queue, offset)
+        elif subscribed is not None and not self._is_closed:
+            mine = self.read(subscribed, queue, offset, reader.queue.locked_at)
+            await self.offsets.save_one(mine)
+
+    def _leave_at(self, queue: MessageQueue, offset: int) -> None:
+        """Have the last commit of a queue on its way out say this offset."""
+        leaving = self._leaving_queues.get(queue)
+        if leaving is not None:
+            leaving.go_to(offset)
 
     # -- keeping --------------------------------------------------------------------------------
 
@@ -261,7 +293,10 @@ class Member:
         """Commit for ever; a task of the client's."""
         while True:
             await asyncio.sleep(period_s)
-            await self.commit()
+            try:
+                await self.commit()
+            except Exception:  # one bad round must not be the last
+                logger.exception("offsets could not be committed")
             self.statistics.sample(self.calls.core.clock.monotonic())
 
     async def commit(self) -> None:
@@ -287,6 +322,6 @@ class Member:
         for one in mine:
             one.drop()
         if self.locks is not None:
-            await self.locks.unlock(one.queue for one in mine)
+            await self.locks.unlock({*(one.queue for one in mine), *self._taking})
         self.readers.clear()
         await self.offsets.close()

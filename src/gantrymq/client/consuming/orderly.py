@@ -14,12 +14,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from enum import Enum, auto
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.client.consuming.calls import DLQ_LEVEL
 from gantrymq.client.consuming.handling import (
     ConsumeStatus,
+    NotHere,
     cancelled_level,
     failed_level,
 )
@@ -41,6 +43,15 @@ logger = logging.getLogger(__name__)
 SUSPEND_S: Final = 1.0
 """Pause before a failed message is tried again."""
 TURN_S: Final = 0.002
+
+
+class _Outcome(Enum):
+    """What became of a message with the application."""
+
+    TAKEN = auto()
+    AGAIN = auto()
+    GIVEN_UP = auto()
+    NOT_HERE = auto()
 
 
 class _Lane:
@@ -96,7 +107,7 @@ class Orderly:
     def deliver(self, queue: ProcessQueue, arrived: Sequence[Held]) -> None:
         """Give messages to their lane."""
         lane = self._lanes.get(queue)
-        if lane is not None:
+        if lane is not None and not lane.is_stopping:
             lane.waiting.extend(arrived)
             lane.woken.set()
 
@@ -121,14 +132,18 @@ class Orderly:
         return self._busy
 
     async def release(self, queue: ProcessQueue) -> None:
-        """Return when the handler of a queue has ended; what it took counts."""
-        lane = self._lanes.pop(queue, None)
+        """Return when the handler of a queue has ended; what it took counts.
+
+        The lane is known until then: two who give up the same queue both wait for its handler.
+        """
+        lane = self._lanes.get(queue)
         if lane is None or lane.task is None:
             return
         lane.is_stopping = True
         lane.woken.set()
         self._give_up_handed(queue)
         await asyncio.wait([lane.task])
+        self._lanes.pop(queue, None)
 
     async def close(self, timeout_s: float) -> None:
         """Deliver nothing more, and wait for the handlers that are at work."""
@@ -214,30 +229,34 @@ class Orderly:
         now = asyncio.get_running_loop().time
         began = now()
         subscribed = lane.queue.subscribed or self._find(batch[0])
-        taken, give_up = await self._call(subscribed, batch)
+        outcome = await self._call(subscribed, batch)
         counters = subscribed.counters
         counters.spent_s += now() - began
-        if taken:
+        if outcome is _Outcome.TAKEN:
             counters.taken += len(batch)
             self._settle(lane, batch)
             return 0.0
         counters.failed += len(batch)
-        return await self._failed(lane, batch, give_up=give_up)
+        return await self._failed(lane, batch, outcome)
 
-    async def _call(self, subscribed: Subscribed, batch: Sequence[Held]) -> tuple[bool, bool]:
-        """Return whether the application took the messages, and whether it gives them up."""
+    async def _call(self, subscribed: Subscribed, batch: Sequence[Held]) -> _Outcome:
+        """Return what the application did with the messages."""
         message = batch[0].message
         argument: object = [held.message for held in batch] if self._batch > 1 else message
         try:
             if subscribed.iterates:
                 await self._hand_over(batch[0])
-                return True, False
-            return await subscribed.run(argument) is not ConsumeStatus.LATER, False
+                return _Outcome.TAKEN
+            said = await subscribed.run(argument)
+        except NotHere:
+            return _Outcome.NOT_HERE
         except (Exception, GeneratorExit) as error:  # noqa: BLE001 - whatever it raises
-            return False, failed_level(error, batch[0]) < 0
+            given_up = failed_level(error, batch[0]) < 0
+            return _Outcome.GIVEN_UP if given_up else _Outcome.AGAIN
         except asyncio.CancelledError:
             cancelled_level(batch[0])
-            return False, False
+            return _Outcome.AGAIN
+        return _Outcome.AGAIN if said is ConsumeStatus.LATER else _Outcome.TAKEN
 
     async def _hand_over(self, held: Held) -> None:
         """Give a message to an `async for`, and return when that goes on to the next."""
@@ -254,13 +273,20 @@ class Orderly:
             lane.waiting.popleft()
             lane.queue.settle(held)
 
-    async def _failed(self, lane: _Lane, batch: Sequence[Held], *, give_up: bool) -> float:
-        """Count the attempt; a message without further attempts goes to the dead letters."""
+    async def _failed(self, lane: _Lane, batch: Sequence[Held], outcome: _Outcome) -> float:
+        """Count the attempt; a message without further attempts goes to the dead letters.
+
+        One without a handler here goes back to the broker: what is behind it is of other topics.
+        """
         limit = self._reconsume_max
-        over = give_up or any(0 <= limit <= held.message.reconsume_times for held in batch)
-        if over:
+        level = 0 if outcome is _Outcome.NOT_HERE else None
+        if outcome is _Outcome.GIVEN_UP or any(
+            0 <= limit <= held.message.reconsume_times for held in batch
+        ):
+            level = DLQ_LEVEL
+        if level is not None:
             for held in batch:
-                if not await self.retrying.send_back(held, DLQ_LEVEL):
+                if not await self.retrying.send_back(held, level):
                     return self._suspend_s
                 lane.waiting.popleft()
                 lane.queue.settle(held)

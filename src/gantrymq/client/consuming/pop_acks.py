@@ -11,7 +11,7 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from gantrymq.client.errors import GantryError
+from gantrymq.client.errors import ClientClosed, GantryError
 from gantrymq.model.queue import MessageQueue, QueueId
 from gantrymq.wire.bodies.assignment import BATCH_ACK, BatchAck, BatchAckRequest
 from gantrymq.wire.codes import RequestCode
@@ -46,7 +46,10 @@ class PopAcks:
         """Acknowledge a message in a moment."""
         self._waiting.append(handle)
         if self._task is None or self._task.done():
-            self._task = self._calls.core.spawn(self._send(), f"acks {self._queue.broker_name}")
+            try:
+                self._task = self._calls.core.spawn(self._send(), f"acks {self._queue.broker_name}")
+            except ClientClosed:
+                logger.info("%s: a message is acknowledged too late, and comes again", self._queue)
 
     async def flush(self, timeout_s: float) -> None:
         """Return when all are sent, or it took too long."""
@@ -60,7 +63,7 @@ class PopAcks:
             for left in range(TRIES, 0, -1):
                 try:
                     await self._send_some(some)
-                except GantryError as error:
+                except (GantryError, ValueError) as error:  # the latter: offsets that cannot be
                     if left == 1:
                         logger.warning(
                             "%d messages of %s are not acknowledged and come again: %s",

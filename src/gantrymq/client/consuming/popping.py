@@ -3,7 +3,8 @@
 Nothing is owned: the broker keeps a message from others for `pop_invisible_s` and hands it out
 again unless it was acknowledged by then, so members need no offsets, and a slow one holds up
 nobody. A failed message is asked to come back later (change of its invisible time), each time
-later than before, and goes to the dead letters after `reconsume_max` attempts.
+later than before, and goes to the dead letters after `reconsume_max` attempts. One that its handler
+needs longer for is kept from others meanwhile (`pop_keeping`).
 
 Which queues to pop from the broker says (400). One that does not know the question is pulled from.
 """
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from gantrymq.client.consuming.calls import DLQ_LEVEL
 from gantrymq.client.consuming.pop_acks import PopAcks
 from gantrymq.client.consuming.pop_handles import handle_of, start_offsets
+from gantrymq.client.consuming.pop_keeping import PopKeeping, change_invisible
 from gantrymq.client.consuming.process_queue import Held, HoldLimits, ProcessQueue
 from gantrymq.client.consuming.pull_requests import SUSPEND_S
 from gantrymq.client.consuming.pulling import QUICK_S
@@ -26,11 +28,7 @@ from gantrymq.client.errors import GantryError
 from gantrymq.client.received import ReceivedMessage
 from gantrymq.model.group import RETRY_DELAYS_MS, ConsumeFromWhere, MessageModel
 from gantrymq.wire.codes import RequestCode, ResponseCode
-from gantrymq.wire.headers.pop import (
-    ChangeInvisibleTimeRequest,
-    PopMessageRequest,
-    PopMessageResponse,
-)
+from gantrymq.wire.headers.pop import PopMessageRequest, PopMessageResponse
 from gantrymq.wire.record import decode_records
 from gantrymq.wire.response_errors import RequestCodeNotSupported
 
@@ -65,15 +63,30 @@ _ENDINGS: Final = frozenset(
 class PopHeld(Held):
     """One message that was popped."""
 
-    __slots__ = ("expires", "handle")
+    __slots__ = ("expires", "handle", "is_settled", "popped_at", "renewing")
 
     def __init__(
-        self, queue: PopQueue, message: ReceivedMessage, handle: PopHandle, expires: float
+        self,
+        queue: PopQueue,
+        message: ReceivedMessage,
+        handle: PopHandle,
+        popped_at: float,
+        invisible_s: float,
     ) -> None:
         super().__init__(queue, message, handle.offset, len(message.record.body))
         self.handle = handle
         """What acknowledges it."""
-        self.expires = expires
+        self.popped_at = popped_at
+        self.expires = popped_at + invisible_s
+        self.renewing: asyncio.Future[None] | None = None
+        """While the broker is asked for more time: the handle may be another one then."""
+        self.is_settled = False
+        """Whether it is to be acknowledged."""
+
+    def renewed(self) -> None:
+        """Acknowledge now what could not be while the broker was asked for more time."""
+        if self.is_settled:
+            self.queue.settle(self)
 
 
 class PopQueue(ProcessQueue):
@@ -97,10 +110,16 @@ class PopQueue(ProcessQueue):
         self._held.update(arrived)
 
     def settle(self, held: Held) -> None:
-        """Acknowledge a message."""
+        """Acknowledge a message, if need be as soon as its handle is known."""
         if held in self._held and isinstance(held, PopHeld):
-            self._acks.add(held.handle)
-            self.forget(held)
+            held.is_settled = True
+            if held.renewing is None:
+                self._acks.add(held.handle)
+                self.forget(held)
+
+    def in_hand(self) -> list[PopHeld]:
+        """Return the messages that are not acknowledged yet."""
+        return [held for held in self._held if isinstance(held, PopHeld)]
 
     def forget(self, held: Held) -> None:
         """Be done with a message without a word to the broker, which hands it out again."""
@@ -131,7 +150,23 @@ class Popping:
         self._queues: dict[MessageQueue, tuple[PopQueue, asyncio.Task[None]]] = {}
         self._acks: dict[tuple[str, str], PopAcks] = {}
         self._ending: set[asyncio.Task[None]] = set()
+        self._left: list[PopQueue] = []
+        """What is popped from no more, and has messages in hand."""
         self._is_known = True
+        self._keeping = PopKeeping(
+            calls,
+            self._at_work,
+            invisible_s=options.pop_invisible_s,
+            consume_timeout_s=options.consume_timeout_s,
+        )
+        self._keeper: asyncio.Task[None] | None = None
+
+    def _at_work(self) -> list[PopHeld]:
+        """Return what somebody has taken and not settled."""
+        waiting = set(self._delivery.inbox.waiting)
+        self._left = [mine for mine in self._left if len(mine)]
+        queues = [*(mine for mine, _task in self._queues.values()), *self._left]
+        return [held for queue in queues for held in queue.in_hand() if held not in waiting]
 
     @property
     def queues(self) -> tuple[MessageQueue, ...]:
@@ -177,6 +212,8 @@ class Popping:
         mine.retrying = self
         task = self._calls.core.spawn(self._pop(mine, subscribed), f"pop {queue}")
         self._queues[queue] = mine, task
+        if self._keeper is None:
+            self._keeper = self._calls.core.spawn(self._keeping.run(), "popped messages")
         logger.info("%s is popped from", queue)
 
     def _stop(self, queue: MessageQueue) -> None:
@@ -188,6 +225,7 @@ class Popping:
         mine, task = self._queues.pop(queue)
         mine.is_leaving = True
         mine.wake()
+        self._left.append(mine)
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
 
@@ -209,8 +247,12 @@ class Popping:
 
     async def flush(self) -> None:
         """Send the acknowledgements that wait."""
+        wait_s = self._calls.core.settings.close_timeout_s
+        renewing = [held.renewing for held in self._at_work() if held.renewing is not None]
+        if renewing:
+            await asyncio.wait(renewing, timeout=wait_s)
         for acks in self._acks.values():
-            await acks.flush(self._calls.core.settings.close_timeout_s)
+            await acks.flush(wait_s)
 
     # -- popping --------------------------------------------------------------------------------
 
@@ -230,6 +272,10 @@ class Popping:
             except GantryError as error:
                 level = logging.DEBUG if waits else logging.WARNING
                 logger.log(level, "%s cannot be popped, it is tried again: %s", mine.queue, error)
+                await asyncio.sleep(waits.next())
+                continue
+            except Exception:  # an answer that nobody thought of must not end the reading
+                logger.exception("%s cannot be popped, it is tried again", mine.queue)
                 await asyncio.sleep(waits.next())
                 continue
             waits.reset()
@@ -278,11 +324,11 @@ class Popping:
         starts = start_offsets(answer.start_offset_info)
         broker = mine.queue.broker_name
         found: list[Held] = []
-        expires = asyncio.get_running_loop().time() + self._options.pop_invisible_s
+        now = asyncio.get_running_loop().time()
         for record in decode_records(body):
             handle = handle_of(record, answer, starts, broker)
             message = ReceivedMessage(record, broker, subscribed.name)
-            held = PopHeld(mine, message, handle, expires)
+            held = PopHeld(mine, message, handle, now, self._options.pop_invisible_s)
             if subscribed.tags and record.tags not in subscribed.tags:
                 # A tag with the same hash as one that is wanted: nobody will want it.
                 mine.hold((held,))
@@ -298,8 +344,10 @@ class Popping:
         mine = held.queue
         if not isinstance(mine, PopQueue) or not isinstance(held, PopHeld):
             return
-        message, handle = held.message, held.handle
-        calls, topic = self._calls, mine.queue.topic
+        message, calls = held.message, self._calls
+        if held.renewing is not None:
+            await asyncio.wait([held.renewing])
+        held.expires = 0.0  # no more time is asked for
         try:
             if delay_level < 0 or message.reconsume_times >= self._reconsume_max:
                 await calls.send_back(
@@ -311,21 +359,12 @@ class Popping:
                 )
                 mine.settle(held)
                 return
-            header = ChangeInvisibleTimeRequest(
-                consumer_group=calls.group,
-                topic=handle.real_topic(topic, calls.group),
-                queue_id=handle.queue_id,
-                extra_info=handle.text,
-                offset=handle.offset,
-                invisible_time=pop_delay_ms(delay_level, message.reconsume_times),
-            )
-            await calls.core.remote.call(
-                await calls.master(mine.queue),
-                RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
-                header,
-            )
+            delay_ms = pop_delay_ms(delay_level, message.reconsume_times)
+            await change_invisible(calls, held, delay_ms)
         except GantryError as error:
             logger.warning("%r comes again when its time is up: %s", message, error)
+        except Exception:  # whatever it is, the worker goes on
+            logger.exception("%r comes again when its time is up", message)
         mine.forget(held)
 
 

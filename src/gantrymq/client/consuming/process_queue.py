@@ -141,6 +141,13 @@ class ProcessQueue:
         """Be done with a message that somebody else has now."""
         self.settle(held)
 
+    def go_to(self, offset: int) -> None:
+        """Have nothing in hand, and say that this is how far it was read."""
+        self._offsets.clear()
+        self._done.clear()
+        self.bytes_held = 0
+        self.position = offset
+
     @property
     def commit_offset(self) -> int:
         """Return the offset behind everything that is done."""

@@ -72,6 +72,9 @@ class Retrying:
         except GantryError as error:
             logger.warning("%r could not be given back: %s", message, error)
             return False
+        except Exception:  # whatever it is, the message stays in hand and its worker goes on
+            logger.exception("%r could not be given back", message)
+            return False
         return True
 
     def _again(self, held: Held) -> None:

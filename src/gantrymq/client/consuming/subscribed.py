@@ -6,7 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from gantrymq.client.consuming.handling import Later
+from gantrymq.client.consuming.handling import NotHere
 from gantrymq.client.consuming.subscription import is_sql, subscription_of
 from gantrymq.errors import InvalidValue
 from gantrymq.limits import MEMBER_SUBSCRIPTIONS_MAX
@@ -27,10 +27,10 @@ async def refuse(message: object) -> None:
     """Take no message: there is no handler for its topic here, and another member may have one.
 
     Raises:
-        Later: always.
+        NotHere: always.
     """
     logger.warning("%r is of a topic without a handler here", message)
-    raise Later
+    raise NotHere
 
 
 class Subscribed:
@@ -87,6 +87,7 @@ class Subscriptions:
     def __init__(self, statistics: Statistics) -> None:
         self._topics: dict[str, Subscribed] = {}
         self._statistics = statistics
+        self._version = 0
 
     def __iter__(self) -> Iterator[Subscribed]:
         """Return all of them, the retry topic among them."""
@@ -109,15 +110,20 @@ class Subscriptions:
                 f"{len(self._topics)} topics already: a consumer can have"
                 f" {MEMBER_SUBSCRIPTIONS_MAX} at most"
             )
-        told = subscription_of(topic, expression, version)
+        told = subscription_of(topic, expression, self._newer(version))
         made = Subscribed(name, told, run, self._statistics.of(name))
         self._topics[topic] = made
         return made
 
+    def _newer(self, version: int) -> int:
+        """Return a version above all before it: brokers ignore others, and clocks are set back."""
+        self._version = max(version, self._version + 1)
+        return self._version
+
     def put_retry(self, group: str, version: int) -> None:
         """Subscribe to what the group was given back."""
         topic = retry_topic(group)
-        told = subscription_of(topic, "*", version)
+        told = subscription_of(topic, "*", self._newer(version))
         self._topics[topic] = Subscribed(topic, told, None, self._statistics.of(topic))
 
     def remove(self, topic: str) -> Subscribed | None:

@@ -9,13 +9,17 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
+from contextvars import copy_context
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from gantrymq.client.callers import Caller, note_caller
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextvars import Context
 
-_Job: TypeAlias = "tuple[Callable[[Any], Any], Any, asyncio.Future[Any]]"
+_Job: TypeAlias = "tuple[Context, Callable[[Any], Any], Any, asyncio.Future[Any]]"
 _Done: TypeAlias = "tuple[asyncio.Future[Any], Any, BaseException | None]"
 
 
@@ -38,11 +42,15 @@ class HandlerThreads:
         self._running += 1
         if self._running > len(self._threads) < self._count:
             self._start()
-        self._jobs.put((function, argument, future))
+        # As asyncio.to_thread has it: a span that was begun outside is there inside.
+        context, caller = copy_context(), Caller(asyncio.current_task())
+        context.run(note_caller, caller)
+        self._jobs.put((context, function, argument, future))
         try:
             return await future
         finally:
             self._running -= 1
+            caller.task = None
 
     def close(self) -> None:
         """Let threads end when they have done what they are at; wait for none."""
@@ -58,9 +66,11 @@ class HandlerThreads:
 
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
-            function, argument, future = job
+            context, function, argument, future = job
+            if future.done():
+                continue  # it waited for a thread, and nobody waits for it any more
             try:
-                result, error = function(argument), None
+                result, error = context.run(function, argument), None
             except BaseException as raised:  # noqa: BLE001 - it is the caller's to see
                 result, error = None, raised
             self._done.append((future, result, error))

@@ -12,6 +12,7 @@ from gantrymq.client.consuming.handling import ConsumeStatus, Later
 from gantrymq.client.consuming.iterating import Iteration
 from gantrymq.client.consuming.orderly import Orderly
 from gantrymq.client.consuming.retrying import Retrying
+from gantrymq.client.consuming.subscribed import refuse
 from gantrymq.client.errors import PeerGone
 from support.consuming import until
 from support.held_messages import (
@@ -323,6 +324,49 @@ def test_giving_a_queue_back_waits_for_its_handler_and_counts_it() -> None:
     go(main())
 
 
+def test_two_who_give_a_queue_back_both_wait_for_its_handler() -> None:
+    go_on = asyncio.Event()
+
+    async def handler(_message: ReceivedMessage) -> None:
+        await go_on.wait()
+
+    async def main() -> None:
+        core = FakeCore()
+        lanes, queue, _lock = orderly(core, handler)
+        lanes.deliver(queue, hold(queue, b"1", b"2"))
+        await turns()
+        leaving = [asyncio.create_task(lanes.release(queue)) for _ in range(2)]
+        await turns()
+        lanes.deliver(queue, hold(queue, b"3"))  # nothing is taken any more
+        assert [task.done() for task in leaving] == [False, False]
+        go_on.set()
+        await asyncio.gather(*leaving)
+        assert queue.commit_offset == 1
+        await core.end()
+
+    go(main())
+
+
+def test_a_message_without_a_handler_here_does_not_hold_up_those_behind_it() -> None:
+    seen: list[bytes] = []
+
+    async def handler(message: ReceivedMessage) -> None:
+        if message.body == b"another's":
+            await refuse(message)
+        seen.append(message.body)
+
+    async def main() -> None:
+        core = FakeCore()
+        lanes, queue, _lock = orderly(core, handler)
+        lanes.deliver(queue, hold(queue, b"another's", b"ours"))
+        await until(lambda: queue.commit_offset == 2)
+        assert seen == [b"ours"]
+        assert given_back(lanes) == [(b"another's", 0)]
+        await core.end()
+
+    go(main())
+
+
 def test_lists_keep_the_order() -> None:
     seen: list[list[bytes]] = []
 
@@ -362,18 +406,25 @@ def test_a_loop_over_lanes_gets_one_message_of_each_at_a_time() -> None:
 class SilentBroker:
     """Does not answer."""
 
+    def __init__(self, error: Exception | None = None) -> None:
+        self._error = error or PeerGone("gone")
+
     async def send_back(self, *_arguments: object, **_more: object) -> None:
         """Fail."""
-        raise PeerGone("gone")
+        raise self._error
 
 
-def test_a_message_that_cannot_be_given_back_stays_and_comes_again() -> None:
+@pytest.mark.parametrize("error", [PeerGone("gone"), ZeroDivisionError("on purpose")])
+def test_a_message_that_cannot_be_given_back_stays_and_comes_again(error: Exception) -> None:
     async def main() -> None:
         again: list[bytes] = []
         retrying = Retrying(
-            cast("ConsumerCalls", SilentBroker()), -1, lambda held: again.append(held.message.body),
-            gives_back=True, local_retry_s=0.01,
-        )  # fmt: skip
+            cast("ConsumerCalls", SilentBroker(error)),
+            -1,
+            lambda held: again.append(held.message.body),
+            gives_back=True,
+            local_retry_s=0.01,
+        )
         queue = process_queue(subscribed_to(None))
         (held,) = hold(queue, b"m")
         await retrying.failed(held, 0)

@@ -19,7 +19,7 @@ from gantrymq.client.push_consumer import PushConsumer
 from gantrymq.errors import InvalidValue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable, Iterator
 
 
 async def coroutine(message: str) -> str:
@@ -61,6 +61,28 @@ def test_every_kind_of_function() -> None:
     assert (is_async(Caller()), is_async(plain)) == (True, False)
     with pytest.raises(InvalidValue, match="give a function"):
         check_handler("handler")
+
+
+def yields(_message: object) -> Iterator[int]:
+    yield 1
+
+
+async def yields_later(_message: object) -> AsyncIterator[int]:
+    yield 1
+
+
+class Yields:
+    def __call__(self, message: object) -> Iterator[int]:
+        yield from yields(message)
+
+
+@pytest.mark.parametrize(
+    "handler", [yields, yields_later, Yields(), functools.partial(yields_later)]
+)
+def test_a_handler_that_would_do_nothing_is_refused(handler: Callable[[object], object]) -> None:
+    """Calling a generator function runs none of it: every message would be lost."""
+    with pytest.raises(InvalidValue, match="has a yield"):
+        PushConsumer("127.0.0.1:1", "g").subscribe("T", handler=handler)
 
 
 def test_threads_are_bounded_and_errors_come_back() -> None:

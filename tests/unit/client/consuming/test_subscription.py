@@ -50,6 +50,16 @@ def test_blank_sql() -> None:
         Sql("x" * 70000)
 
 
+def test_versions_grow_although_the_clock_was_set_back() -> None:
+    """Brokers keep the subscription with the highest version, whatever else comes."""
+    topics = Subscriptions(Statistics())
+    first = topics.put("T", "T", "a", 2_000, None)
+    second = topics.put("T", "T", "b", 1_000, None)
+    third = topics.put("U", "U", "*", 1_000, None)
+    versions = [one.subscription.version for one in (first, second, third)]
+    assert versions == sorted(set(versions))
+
+
 def test_topics_under_two_names() -> None:
     topics = Subscriptions(Statistics())
     topics.put("ns%T", "T", "*", 1, None)
