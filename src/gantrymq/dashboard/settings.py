@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING, Final
 
+from gantrymq.errors import InvalidValue
+
 if TYPE_CHECKING:
     import ssl as tls
     from pathlib import Path
@@ -48,6 +50,8 @@ class DashboardSettings:
     """A folder with reports of `gantrymq pipeline run --report`."""
     hosts: tuple[str, ...] = ()
     """Names by which browsers may call it; beside them, on loopback, those of this machine."""
+    proxies: tuple[str, ...] = ()
+    """Addresses and networks of proxies whose word is taken for who asks, and whether by TLS."""
     certificate: Path | None = None
     key: Path | None = None
     credentials: Credentials | None = field(default=None, repr=False)
@@ -81,6 +85,23 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def check_proxy(text: str) -> str:
+    """Return the address or network of a proxy.
+
+    Raises:
+        InvalidValue: it is neither, or everybody.
+    """
+    try:
+        found = ip_network(text)
+    except ValueError as error:
+        raise InvalidValue(
+            f"{text!r} is no proxy: give its address, or a network as 10.1.0.0/24 ({error})"
+        ) from None
+    if not found.prefixlen:
+        raise InvalidValue(f"{text} is everybody, who could then say to be anybody: name proxies")
+    return text
 
 
 def network_of(host: str) -> str:

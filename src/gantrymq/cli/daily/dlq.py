@@ -27,15 +27,19 @@ async def list_groups(session: Session, _given: Given) -> Answer:
     """List the groups that have dead letters."""
     names = [name for name in await topics.topic_names(session) if name.startswith(DLQ_PREFIX)]
 
+    silent: list[str] = []
+
     async def look(name: str) -> tuple[object, ...]:
         status = await topics.topic_status(session, name)
+        silent.extend(status.answers.complaints)
         count = sum(each.max_offset - each.min_offset for each in status.queues)
         last = max((each.updated_ms for each in status.queues), default=0)
         return name.removeprefix(DLQ_PREFIX), count, moment(last, "never")
 
     answers = await session.gather(names, look)
     heads = ("GROUP", "DEAD LETTERS", "LAST ONE")
-    return Answer([Table(heads, list(answers.found.values()))], problems=answers.complaints)
+    problems = [*dict.fromkeys(silent), *answers.complaints]
+    return Answer([Table(heads, list(answers.found.values()))], problems=problems)
 
 
 async def show(session: Session, given: Given) -> Answer:
