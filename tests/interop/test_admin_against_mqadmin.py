@@ -316,8 +316,10 @@ def test_a_group_that_has_never_committed_is_nowhere(world: World) -> None:
         words = ["group", "reset", group, "AdmTopic", "--to", "latest", "--json"]
         text, status = run([*words, "-n", world.name_server])
         assert status == 0, text
-        places = [each["isAt"] for each in json.loads(text)["plan"]]
-        assert [place is not None for place in places] == [known] * 4
+        plan = json.loads(text)["plan"]
+        assert len(plan) == 4
+        # Of a queue without a message a group may be nowhere all its life.
+        assert {each["isAt"] is not None for each in plan if each["next"]} == {known}
 
 
 SENTENCES: Final = (
@@ -338,6 +340,11 @@ SENTENCES: Final = (
 )
 
 
+def words_of(sentence: str) -> str:
+    """Return what a tool said without blanks, counts, and the attributes that 4.9 has not."""
+    return re.sub(r"\s+|OK, \d+|, attributes=\{\}", "", sentence)
+
+
 def test_changes_say_the_same(world: World) -> None:
     wrong = []
     for command in SENTENCES:
@@ -356,7 +363,7 @@ def test_changes_say_the_same(world: World) -> None:
                 "it is 6 again", lambda: '"perm": 6' in world.ours("topicRoute -t AdmTopic2")
             )
         theirs = world.tool.one(command.format(b=world.broker))
-        if re.sub(r"\s+|OK, \d+", "", ours) != re.sub(r"\s+|OK, \d+", "", theirs):
+        if words_of(ours) != words_of(theirs):
             wrong.append((command, theirs, ours))
     assert not wrong
 

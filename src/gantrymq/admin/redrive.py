@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gantrymq.admin import messages
 from gantrymq.admin.journal import Journal
-from gantrymq.admin.reading import queues_of, read_range, read_some
+from gantrymq.admin.reading import dead_letter_queues, read_range, read_some
 from gantrymq.admin.redrive_marks import already_sent, in_windows, target_ends
 from gantrymq.admin.redrive_plan import (
     FROM,
@@ -44,8 +44,6 @@ from gantrymq.admin.redrive_plan import (
 from gantrymq.admin.redrive_sending import SETTLE_MS, Sends
 from gantrymq.admin.sending import Copier
 from gantrymq.errors import InvalidValue
-from gantrymq.model.names import dlq_topic
-from gantrymq.wire.response_errors import TopicNotExist
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -135,19 +133,6 @@ async def run(
     async with Journal(path, order.job()) as journal, Copier(session) as copier:
         await _Job(Sends(session, order, progress, watch, journal, copier)).run()
     return progress
-
-
-async def dead_letter_queues(session: Session, group: str) -> dict[MessageQueue, str]:
-    """Return the dead-letter queues of a group, and where they are read.
-
-    Raises:
-        TopicNotExist: it has none.
-    """
-    try:
-        return await queues_of(session, dlq_topic(group))
-    except TopicNotExist:
-        raise TopicNotExist(f"group {group} has no dead letters: there is no {dlq_topic(group)}"
-                            ) from None  # fmt: skip
 
 
 async def _look(
