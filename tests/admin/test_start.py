@@ -77,6 +77,7 @@ for name in sys.argv[1:]:
 """Loads modules, each in a process that has what every command has."""
 SENDS = {"gantrymq.cli.mqadmin.sending", "gantrymq.cli.daily.redriving"}
 """They need a producer, which makes message ids."""
+SENDS_MORE = 40
 
 
 def test_every_command_loads_what_it_needs(tmp_path: Path) -> None:
@@ -91,7 +92,8 @@ def test_every_command_loads_what_it_needs(tmp_path: Path) -> None:
     for name, loaded in told.items():
         heavy = [each for each in HEAVY if each in loaded]
         assert heavy == (["hashlib"] if name in SENDS else []), name
-        assert len(loaded - set(bare.split())) < MODULES_MAX, name
+        more = SENDS_MORE if name in SENDS else 0
+        assert len(loaded - set(bare.split())) < MODULES_MAX + more, name
 
 
 def test_a_process_without_tls_loads_none(shell: Shell, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+from gantrymq.cli.main import main
 from support import gantry
 from support.issuing import Issuer
 from support.shell import Shell
@@ -50,6 +51,15 @@ def test_commands_speak_tls_and_show_a_certificate(
     monkeypatch.setenv("GANTRYMQ_CLUSTER_TRUST", "unchecked")
     monkeypatch.setenv("GANTRYMQ_CLUSTER_CERTIFICATE", str(mine))
     assert "Sealed" in shell.well("topic", "list")
+
+
+def test_a_broker_is_drained_over_tls(closed: Closed, capsys: pytest.CaptureFixture[str]) -> None:
+    shell, issuer, mine = closed
+    tls = ("--cluster-trust", str(issuer.path), "--cluster-certificate", str(mine))
+    assert main(["broker", "drain", shell.broker, *tls]) == 1
+    assert "no other broker could take its sends" in capsys.readouterr().err
+    assert main(["broker", "undrain", shell.broker, *tls]) == 0
+    assert main(["broker", "undrain", shell.broker]) == 1
 
 
 def test_nobody_is_trusted_who_was_not_named(closed: Closed, tmp_path: Path) -> None:

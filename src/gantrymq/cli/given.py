@@ -114,6 +114,11 @@ def add_session_options(parser: CommandParser | _ArgumentGroup) -> None:
         "--access-key", metavar="KEY", help="sign requests; else GANTRYMQ_ACCESS_KEY"
     )
     parser.add_argument("--secret-key", metavar="KEY", help="with it; else GANTRYMQ_SECRET_KEY")
+    add_tls_options(parser)
+
+
+def add_tls_options(parser: CommandParser | _ArgumentGroup) -> None:
+    """Add what says how to speak TLS with a cluster."""
     parser.add_argument(
         "--cluster-trust", metavar="PEM",
         help="speak TLS, and trust who signs in this file; else GANTRYMQ_CLUSTER_TRUST",
