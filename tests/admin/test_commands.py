@@ -52,6 +52,26 @@ def test_topics_come_and_go(shell: Shell) -> None:
         ("topic", "delete", "broker-a", "--yes"),
         ("topic", "create", "RMQ_SYS_TRANS_HALF_TOPIC"),
         ("group", "delete", "CID_RMQ_SYS_TRANS", "--yes"),
+        ("group", "reset", "CID_RMQ_SYS_TRANS", "RMQ_SYS_TRANS_HALF_TOPIC", "--to", "earliest"),
+        (
+            "admin",
+            "resetOffsetByTime",
+            "-g",
+            "CID_RMQ_SYS_TRANS",
+            "-t",
+            "RMQ_SYS_TRANS_HALF_TOPIC",
+            "-s",
+            "0",
+        ),
+        (
+            "admin",
+            "skipAccumulatedMessage",
+            "-g",
+            "CID_RMQ_SYS_TRANS",
+            "-t",
+            "RMQ_SYS_TRANS_HALF_TOPIC",
+        ),
+        ("dlq", "redrive", "CID_RMQ_SYS_TRANS"),
         ("admin", "deleteTopic", "-c", "DefaultCluster", "-t", "SCHEDULE_TOPIC_XXXX"),
     ],
 )
@@ -112,6 +132,12 @@ def test_a_group_is_moved_and_put_back(shell: Shell, tmp_path: Path) -> None:
     assert plan["done"] is False
     assert sum(each["isSkipped"] for each in plan["plan"]) == 10
     assert at(shell, "movers", "Moves") == {0}
+    first = str(tmp_path / "first.json")
+    shell.well("group", "reset", "movers", "Moves", "--to", "earliest", "--yes", "--undo-file",
+               first)  # fmt: skip
+    nowhere = shell.run("group", "reset", "movers", "--undo", first, "--yes", "--offline")
+    assert nowhere.status == 2, "brokers say 0 of a group that was nowhere"
+    assert "had no offset in Moves" in nowhere.err
     shell.well("group", "reset", "movers", "Moves", "--to", "latest", "--yes", "--undo-file", undo)
     assert sum(positions(shell, "movers", "Moves").values()) == 10
     one = ("--to-offset", "1", "--queue", "broker-a:1", "--yes", "--undo-file")

@@ -10,11 +10,11 @@ import pytest
 
 from gantrymq.admin import explaining, messages
 from gantrymq.admin.session import Session
-from gantrymq.dashboard.accounts import Role
 from gantrymq.dashboard.api import dead_letters
 from gantrymq.dashboard.calls import Call
 from gantrymq.model.message import Host, OffsetId
 from gantrymq.model.queue import LogOffset
+from gantrymq.model.roles import Role
 from gantrymq.wire.response_errors import SystemFailure
 from support import dashboards
 

@@ -45,11 +45,12 @@ async def _die(
     name_server: str, group: str, topic: str, count: int, batch: int = 500, **more: str
 ) -> None:
     """Put dead letters where a broker would; each batch goes to the next queue."""
+    padded = int(more.get("pad", "0"))
     async with Session(name_server) as session, Copier(session) as copier:
         sending = copier._sending
         for begin in range(0, count, batch):
             entries = [
-                BatchMessage(0, b"letter %d" % number, encode_properties({
+                BatchMessage(0, (b"letter %d" % number).ljust(padded), encode_properties({
                     "UNIQ_KEY": f"{group}-{number}", "RETRY_TOPIC": topic, "TAGS": f"t{number % 2}",
                     **more,
                 }))
@@ -68,11 +69,12 @@ def prepare(
     count: int,
     queues: int = 1,
     properties: Mapping[str, str] | None = None,
+    batch: int = 500,
 ) -> None:
     shell.well("topic", "create", topic, "--queues", "2")
     shell.well("group", "create", group)
     shell.well("topic", "create", f"%DLQ%{group}", "--queues", str(queues))
-    batch = min(count // queues, 500)
+    batch = min(count // queues, batch)
     asyncio.run(_die(shell.server.name_server, group, topic, count, batch, **(properties or {})))
 
 
@@ -95,35 +97,41 @@ def outcomes(job: Path) -> list[dict[str, Any]]:
     return [line for line in lines if "o" in line]
 
 
-def test_killed_and_resumed(shell: Shell, tmp_path: Path) -> None:
-    prepare(shell, "fallen", "Posts", LETTERS)
+@pytest.mark.parametrize("to", ["topic", "group"])
+def test_killed_and_resumed(shell: Shell, tmp_path: Path, to: str) -> None:
+    group = f"fallen-{to}"
+    target = f"Posts-{to}" if to == "topic" else f"%RETRY%{group}"
+    prepare(shell, group, f"Posts-{to}", LETTERS)
     job = tmp_path / "job.jsonl"
-    command = [
-        sys.executable, "-m", "gantrymq", "dlq", "redrive", "fallen", "--to", "topic",
-        "--rate", "20000", "--job", str(job), "-n", shell.server.name_server,
-    ]  # fmt: skip
-    chance = random.Random(SEED)
+    words = ("dlq", "redrive", group, "--to", to, "--rate", "20000", "--job", str(job))
+    command = [sys.executable, "-m", "gantrymq", *words, "-n", shell.server.name_server]
     third = LETTERS // 3
-    for bytes_then in sorted(chance.randrange(1, third * LINE_BYTES) for _ in range(KILLS)):
-        # Any moment: when it waits, reads, sends, or is in the middle of writing.
-        kill_when(command, job, lambda at=bytes_then: job.stat().st_size >= at)  # type: ignore[misc]
-    # In the middle of a window's outcomes, then as soon as one has begun and is being sent.
-    for mark, wanted in ((b'"o":', third + 700), (b'"window"', LETTERS * 2 // 3 // WINDOW)):
-        kill_when(command, job, lambda m=mark, w=wanted: job.read_bytes().count(m) >= w)  # type: ignore[misc]
-    told = shell.json("dlq", "redrive", "fallen", "--to", "topic", "--rate", "20000", "--job",
-                      str(job))  # fmt: skip
+    # In the middle of a window's outcomes, and as soon as one has begun and is being sent.
+    aimed = {"topic": (b'"o":', third + 700), "group": (b'"window"', LETTERS * 2 // 3 // WINDOW)}
+    if to == "topic" or KILLS > 1:
+        chance = random.Random(SEED)
+        for bytes_then in sorted(chance.randrange(1, third * LINE_BYTES) for _ in range(KILLS)):
+            # Any moment: when it waits, reads, sends, or is in the middle of writing.
+            kill_when(command, job, lambda at=bytes_then: job.stat().st_size >= at)  # type: ignore[misc]
+    mark, wanted = aimed[to]
+    kill_when(command, job, lambda: job.read_bytes().count(mark) >= wanted)
+    begun = time.monotonic()
+    told = shell.json(*words)
     assert told["outcomes"] == {"sent": LETTERS}
+    if KILLS > 1:
+        sys.stderr.write(f"to a {to}: the last run took {time.monotonic() - begun:.1f} s\n")
     noted = Counter(line["o"] for line in outcomes(job))
     assert len(noted) == LETTERS
     assert set(noted.values()) == {1}, "an outcome was recorded twice"
-    came = Counter(record.properties[FROM] for record in stored(shell, "Posts"))
+    copies = stored(shell, target)
+    came = Counter(record.properties[FROM] for record in copies)
     assert len(came) == LETTERS, "a dead letter is lost"
     assert set(came.values()) == {1}, "a dead letter was sent twice"
-    ids = {record.unique_key for record in stored(shell, "Posts")}
+    ids = {record.unique_key for record in copies}
     assert ids == {line["t"] for line in outcomes(job)}, "an outcome names another message"
-    again = shell.json("dlq", "redrive", "fallen", "--to", "topic", "--job", str(job))
+    again = shell.json("dlq", "redrive", group, "--to", to, "--job", str(job))
     assert again["outcomes"] == {"sent": LETTERS}
-    assert len(stored(shell, "Posts")) == LETTERS
+    assert len(stored(shell, target)) == LETTERS
 
 
 def kill_when(command: list[str], job: Path, is_time: Callable[[], bool]) -> None:
@@ -163,6 +171,34 @@ def test_to_the_group_alone_with_filter_and_count(shell: Shell, tmp_path: Path) 
     other = shell.run("dlq", "redrive", "lonely", "--tag", "t0", *job)
     assert other.status == 2
     assert "another job (it differs in filter)" in other.err
+
+
+def test_large_letters_go_in_batches_that_a_broker_takes(shell: Shell, tmp_path: Path) -> None:
+    prepare(shell, "stout", "Parcels", 60, batch=20, properties={"pad": "100000"})
+    for to, target in (("topic", "Parcels"), ("group", "%RETRY%stout")):
+        job = ("--job", str(tmp_path / to))
+        told = shell.json("dlq", "redrive", "stout", "--to", to, *job)
+        assert told["outcomes"] == {"sent": 60}
+        assert [len(record.body) for record in stored(shell, target)] == [100_000] * 60
+
+
+def test_a_group_that_takes_no_retries_gets_its_letters(shell: Shell, tmp_path: Path) -> None:
+    prepare(shell, "once", "Onces", 4)
+    shell.well("group", "create", "once", "--retries", "0")
+    told = shell.json("dlq", "redrive", "once", "--job", str(tmp_path / "job"))
+    assert told["outcomes"] == {"sent": 4}
+    assert len(stored(shell, "%RETRY%once")) == 4
+    assert len(stored(shell, "%DLQ%once")) == 4, "they went to the dead letters again"
+
+
+def test_dead_letters_are_no_target(shell: Shell, tmp_path: Path) -> None:
+    prepare(shell, "circle", "Circles", 2)
+    for to in ("%DLQ%circle", "%DLQ%other", "no such/topic"):
+        job = tmp_path / "job"
+        ended = shell.run("dlq", "redrive", "circle", "--to", to, "--job", str(job))
+        assert ended.status == 2
+        assert to in ended.err
+        assert not job.exists()
 
 
 def test_a_count_is_of_one_run_and_leaves_the_others(shell: Shell, tmp_path: Path) -> None:

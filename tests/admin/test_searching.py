@@ -15,10 +15,10 @@ from gantrymq.admin.search import BYTES_MAX, FOUND_MAX, Condition, search
 from gantrymq.admin.sending import Copier
 from gantrymq.admin.session import Session
 from gantrymq.client.outgoing import Outgoing
-from gantrymq.dashboard.accounts import Role
 from gantrymq.dashboard.api import dead_letters
 from gantrymq.dashboard.api import messages as api
 from gantrymq.dashboard.calls import Call, Download
+from gantrymq.model.roles import Role
 from gantrymq.wire.compression import compress, plain_start
 from gantrymq.wire.properties import encode_properties
 from gantrymq.wire.sysflag import Compression, with_compression

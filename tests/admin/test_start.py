@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gantrymq.cli.daily.table import ALONE, NOUNS
+from gantrymq.cli.mqadmin.table import SPECS
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -58,6 +61,55 @@ def test_a_question_loads_what_it_needs(shell: Shell, words: str, tmp_path: Path
     assert [name for name in HEAVY if name in loaded] == []
     bare, _ = run(tmp_path, "-c", f"{BARE}, sys; print(*sys.modules)")
     assert len(loaded - set(bare.split())) < MODULES_MAX
+
+
+EVERY = """
+import os, sys
+from importlib import import_module
+import gantrymq.cli.asking, gantrymq.admin.session
+for name in sys.argv[1:]:
+    if not os.fork():
+        import_module(name)
+        print(name, *sys.modules, flush=True)
+        os._exit(0)
+    os.wait()
+"""
+"""Loads modules, each in a process that has what every command has."""
+SENDS = {"gantrymq.cli.mqadmin.sending", "gantrymq.cli.daily.redriving"}
+"""They need a producer, which makes message ids."""
+SENDS_MORE = 40
+
+
+def test_every_command_loads_what_it_needs(tmp_path: Path) -> None:
+    verbs = [*ALONE.values(), *(verb for verbs in NOUNS.values() for verb in verbs.values())]
+    modules = {f"gantrymq.cli.mqadmin.{spec.module}" for spec in SPECS.values()}
+    modules |= {f"gantrymq.cli.daily.{verb.module}" for verb in verbs if verb.module}
+    assert len(modules) > 25
+    printed, _ = run(tmp_path, "-c", EVERY, *sorted(modules))
+    bare, _ = run(tmp_path, "-c", f"{BARE}, sys; print(*sys.modules)")
+    told = {name: set(loaded) for name, *loaded in map(str.split, printed.splitlines())}
+    assert set(told) == modules
+    for name, loaded in told.items():
+        heavy = [each for each in HEAVY if each in loaded]
+        assert heavy == (["hashlib"] if name in SENDS else []), name
+        more = SENDS_MORE if name in SENDS else 0
+        assert len(loaded - set(bare.split())) < MODULES_MAX + more, name
+
+
+def test_a_process_without_tls_loads_none(shell: Shell, tmp_path: Path) -> None:
+    printed = """
+import atexit, os, sys
+os._exit = lambda status: sys.exit(status)
+atexit.register(lambda: print("ssl" in sys.modules, "_ssl" in sys.modules))
+from gantrymq.cli.main import main
+sys.exit(main())
+"""
+    server = shell.server.name_server
+    told, _ = run(tmp_path, "-c", printed, "topic", "list", "-n", server)
+    assert told.splitlines()[-1] == "False False"
+    told, _ = run(tmp_path, "-c", printed, "topic", "list", "-n", server, "--cluster-trust",
+                  "unchecked")  # fmt: skip
+    assert told.splitlines()[-1] == "True True"
 
 
 def test_a_question_is_not_much_more_than_its_libraries(shell: Shell, tmp_path: Path) -> None:

@@ -151,10 +151,15 @@ async def _names(session: Session, findings: list[Finding]) -> None:
     for topic in names:
         if not topic.startswith(DLQ_PREFIX):
             continue
-        status = await topics_of.topic_status(session, topic)
+        group = topic.removeprefix(DLQ_PREFIX)
+        try:
+            status = await topics_of.topic_status(session, topic)
+        except GantryError as error:
+            text = f"its dead letters are not known: {error}"
+            findings.append(Finding(WRONG, f"group {group}", text, "see its brokers"))
+            continue
         count = sum(each.max_offset - each.min_offset for each in status.queues)
         if count:
-            group = topic.removeprefix(DLQ_PREFIX)
             findings.append(Finding(
                 WARNING, f"group {group}", f"{count} dead letters",
                 f"`gantrymq dlq show {group}`, then `gantrymq dlq redrive {group}`",

@@ -129,12 +129,16 @@ async def plan_group(session: Session, group: str) -> Plan:
             status = await topics_of.topic_status(session, topic)
         except TopicNotExist:
             continue
+        for error in status.answers.problems.values():
+            raise error
         for broker in sorted({each.queue.broker_name for each in status.queues}):
             mine = [each for each in status.queues if each.queue.broker_name == broker]
             count = sum(each.max_offset - each.min_offset for each in mine)
             losses.append(Loss(kind, topic, broker, f"{count} messages"))
     try:
         progress = await groups_of.progress(session, group)
+        for silent in progress.problems.values():
+            raise silent
         for topic in sorted({each.queue.topic for each in progress.queues}):
             behind = sum(each.behind for each in progress.queues if each.queue.topic == topic)
             losses.append(Loss("offsets", group, topic, f"{behind} messages not consumed"))

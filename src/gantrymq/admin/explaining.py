@@ -89,9 +89,10 @@ async def find_message(session: Session, message_id: str, topic: str | None) -> 
             where = f"the first {TOPICS_ASKED_MAX} of {where}: name the topic that it is in"
     found = [each for one in answers.found.values() for each in one]
     if not found:
-        if not answers.found:
-            answers.check()
-        raise NoMessage(f"no message has the id {message_id} in {where}")
+        answers.check()
+        doubts = "".join(f"; but who may have it did not answer: {each}"
+                         for each in answers.complaints[:1])  # fmt: skip
+        raise NoMessage(f"no message has the id {message_id} in {where}{doubts}")
     return next((each for each in found if _is_own(each.record.topic)), found[0])
 
 
@@ -113,7 +114,8 @@ async def _ask_topics(
     """Ask topics for a message, some at a time, until one of them has it."""
 
     async def ask(name: str) -> list[Found]:
-        return messages.found_in(await messages.query(session, name, message_id, unique=True))
+        told = await messages.query(session, name, message_id, unique=True)
+        return messages.surely_found_in(told)
 
     answers: Gathered[str, list[Found]] = Gathered()
     for at in range(0, len(names), TOPICS_AT_ONCE):
@@ -191,7 +193,8 @@ async def message_life(session: Session, message_id: str, topic: str | None = No
                 "dead letter", dlq_topic(track.group))):  # fmt: skip
             try:
                 copies += [
-                    Copy(track.group, kind, each) for each in await _copies(session, name, found)
+                    Copy(track.group, kind, each)
+                    for each in await _copies(session, name, found, problems)
                 ]
             except TopicNotExist:
                 continue
@@ -199,7 +202,8 @@ async def message_life(session: Session, message_id: str, topic: str | None = No
                 problems.append(f"{name}: {error}")
     told: list[Trace] = []
     try:
-        told = await traces.traces_of(session, record.unique_key or record.offset_id)
+        key = record.unique_key or record.offset_id
+        told = await traces.traces_of(session, key, problems=problems)
     except TopicNotExist:
         pass
     except GantryError as error:
@@ -207,15 +211,16 @@ async def message_life(session: Session, message_id: str, topic: str | None = No
     return MessageLife(found, tracks, copies, told, problems)
 
 
-async def _copies(session: Session, topic: str, found: Found) -> list[Found]:
+async def _copies(session: Session, topic: str, found: Found, problems: list[str]) -> list[Found]:
     """Return the copies of a message in a retry or dead-letter topic: they keep its unique key."""
     record = found.record
     key = record.unique_key
     if key is None:
         return []
-    copies = messages.found_in(await messages.query(session, topic, key, unique=True))
+    answers = await messages.query(session, topic, key, unique=True)
+    problems += [f"{topic}: {each}" for each in answers.complaints]
     return [
-        each for each in copies
+        each for each in messages.found_in(answers)
         if each.record.properties.get(RETRY_TOPIC) in {None, record.topic}
         or each.record.properties.get(ORIGIN_MESSAGE_ID) in {key, record.offset_id}
     ]  # fmt: skip
@@ -254,8 +259,12 @@ async def group_life(session: Session, group: str) -> GroupLife:
     for topic in (retry_topic(group), dlq_topic(group)):
         try:
             status = await topics_of.topic_status(session, topic)
+            problems += [f"{topic}: {each}" for each in status.answers.complaints]
             counts.append(sum(each.max_offset - each.min_offset for each in status.queues))
         except TopicNotExist:
+            counts.append(0)
+        except GantryError as error:
+            problems.append(f"{topic}: {error}")
             counts.append(0)
     findings = await checkup.group_findings(session, group) if progress is not None else []
     return GroupLife(

@@ -4,6 +4,9 @@ One JSON value in a line, only ever added to. The first line says what the job i
 settings refuses the file. A line that was cut by the end of its writer is taken off: what it would
 have said is not known, and whoever reads on finds it out anew. One process at a time has it.
 
+What has grown long can be begun anew with what still matters of it (`restart`): another file takes
+its name in one step, so that there is always one of the two, whole.
+
 A long one takes a second to read and a slow disk as long to force: `async with`, `read` and
 `forced` do that on a thread, for a loop that has others to serve.
 """
@@ -25,11 +28,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
     from types import TracebackType
-    from typing import Self
+    from typing import BinaryIO, Self
 
 Line = dict[str, Any]
 _ENCODER: Final = msgspec.json.Encoder()
 Told = TypeVar("Told")
+OPENED_MAX: Final = 5
+"""Times that a file is opened which another process has begun anew in the same moment."""
 
 
 class JobInUse(GantryError):
@@ -53,15 +58,7 @@ class Journal:
             InvalidValue: it is another job's, or cannot be opened.
             JobInUse: another process has it.
         """
-        try:
-            self._file = self.path.open("a+b")
-        except OSError as error:
-            raise InvalidValue(f"{self.path}: {error.strerror or error}") from None
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self._file.close()
-            raise JobInUse(f"{self.path} is in use by another process") from None
+        self._file = self._open()
         try:
             self._begin()
         except BaseException:
@@ -102,6 +99,25 @@ class Journal:
     def _close(self) -> None:
         self._file.close()
 
+    def _open(self) -> BinaryIO:
+        """Open and lock the file that has the name: another run may have begun it anew."""
+        for _ in range(OPENED_MAX):
+            try:
+                file = self.path.open("a+b")
+            except OSError as error:
+                raise InvalidValue(f"{self.path}: {error.strerror or error}") from None
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if self.path.exists() and os.path.samestat(
+                    os.fstat(file.fileno()), self.path.stat()
+                ):
+                    return file
+            except OSError:
+                file.close()
+                break
+            file.close()
+        raise JobInUse(f"{self.path} is in use by another process")
+
     def _begin(self) -> None:
         end = self._whole_bytes()
         if end < self._file.seek(0, os.SEEK_END):
@@ -135,6 +151,11 @@ class Journal:
         return 0
 
     @property
+    def size(self) -> int:
+        """Return its length in bytes."""
+        return os.fstat(self._file.fileno()).st_size
+
+    @property
     def changed_at_ms(self) -> int:
         """Return when it was last written to."""
         return self.path.stat().st_mtime_ns // 1_000_000
@@ -158,6 +179,35 @@ class Journal:
     def force(self) -> None:
         """Have what was written on the disk."""
         os.fsync(self._file.fileno())
+
+    def restart(self, lines: Iterable[Line], keep: Path | None = None) -> None:
+        """Have it hold its first line and these instead, whole or not at all.
+
+        What it held stays under another name if one is given; a file of that name is lost.
+
+        Raises:
+            OSError: there is no room for the new one; the old one is as it was.
+        """
+        beside = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
+        file = beside.open("a+b")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            old, self._file = self._file, file
+            try:
+                self.add([{**self._job, "id": self.id}, *lines])
+                self.force()
+                if keep is not None:
+                    keep.unlink(missing_ok=True)
+                    os.link(self.path, keep)
+                beside.replace(self.path)
+            except BaseException:
+                self._file = old
+                raise
+        except BaseException:
+            file.close()
+            beside.unlink(missing_ok=True)
+            raise
+        old.close()
 
 
 async def _on_thread(work: Callable[[], Told], undo: Callable[[], object] = lambda: None) -> Told:

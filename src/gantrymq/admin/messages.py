@@ -185,6 +185,19 @@ def found_in(answers: Gathered[str, list[MessageRecord]]) -> list[Found]:
     return sorted(found, key=lambda each: each.record.raw.store_timestamp)
 
 
+def surely_found_in(answers: Gathered[str, list[MessageRecord]]) -> list[Found]:
+    """Return all messages of a query; that there is none must have been said by everybody.
+
+    Raises:
+        GantryError: nothing was found, and a broker that may have it did not answer.
+    """
+    found = found_in(answers)
+    if not found:
+        for error in answers.problems.values():
+            raise error
+    return found
+
+
 # -- queues ----------------------------------------------------------------------------------------
 
 

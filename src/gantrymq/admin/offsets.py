@@ -17,6 +17,8 @@ from gantrymq.admin import brokers as brokers_of
 from gantrymq.admin import groups as groups_of
 from gantrymq.admin import messages
 from gantrymq.admin import topics as topics_of
+from gantrymq.admin.committed import committed_offsets
+from gantrymq.admin.protected import check_may_change_group
 from gantrymq.errors import GantryError, InvalidValue
 from gantrymq.wire.bodies.offsets import CONSUMER_STATUS
 from gantrymq.wire.bodies.reset import RESET_OFFSETS
@@ -75,8 +77,11 @@ class Move(NamedTuple):
 
     @property
     def repeated(self) -> int:
-        """Return how many messages come again; negative: how many are skipped."""
-        return max(self.before, self.min_offset) - self.after if self.before >= 0 else 0
+        """Return how many messages come again; negative: how many are skipped.
+
+        A group that has never committed has all of a queue before it.
+        """
+        return max(self.before, self.min_offset) - self.after
 
 
 class UndoEntry(msgspec.Struct, frozen=True):
@@ -102,9 +107,11 @@ async def plan(session: Session, group: str, topic: str, target: Target) -> list
 
     Raises:
         TopicNotExist: nobody knows the topic or the group.
-        InvalidValue: the offset is outside of a queue, or there is no such queue.
+        InvalidValue: the offset is outside of a queue, or there is no such queue; or the group is
+            the system's own.
         ResponseError: a broker did not answer: half a plan is none.
     """
+    check_may_change_group(group)
     status = await topics_of.topic_status(session, topic)
     for error in status.answers.problems.values():
         raise error
@@ -140,28 +147,6 @@ async def _after(
     queue, time_ms = status.queue, target.time_ms or 0
     found = await messages.offset_at(session, address, queue.topic, queue.queue_id, time_ms)
     return min(max(found, status.min_offset), status.max_offset)
-
-
-async def committed_offsets(session: Session, group: str, topic: str) -> dict[MessageQueue, int]:
-    """Return where a group is in a topic; queues that it never committed are left out."""
-    try:
-        brokers = await groups_of.brokers_of(session, group)
-    except TopicNotExist:
-        brokers = await session.masters_of_topic(topic)
-
-    async def ask(name: str) -> Mapping[MessageQueue, int]:
-        stats = await groups_of.consume_stats(session, brokers[name], group, topic)
-        return {queue: each.consumer_offset for queue, each in stats.offset_table.items()}
-
-    answers = await session.gather(brokers, ask)
-    for error in answers.problems.values():
-        raise error
-    return {
-        queue: offset
-        for table in answers.found.values()
-        for queue, offset in table.items()
-        if queue.topic == topic
-    }
 
 
 async def is_online(session: Session, group: str) -> bool:
@@ -230,6 +215,7 @@ async def commit(
     session: Session, address: str, group: str, queue: MessageQueue, offset: int
 ) -> None:
     """Write a group's offset in one queue."""
+    check_may_change_group(group)
     await session.remote.call(
         address,
         RequestCode.UPDATE_CONSUMER_OFFSET,
@@ -295,6 +281,7 @@ async def reset_on_broker(
     offset: int | None = None,
 ) -> Mapping[MessageQueue, int]:
     """Have a broker move a group to a time (-1: the end); return where it is then."""
+    check_may_change_group(group)
     answered = await session.remote.call(
         address,
         RequestCode.INVOKE_BROKER_TO_RESET_OFFSET,

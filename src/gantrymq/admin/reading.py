@@ -6,6 +6,8 @@ import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gantrymq.admin.messages import PULL_COUNT, pull, topic_queue
+from gantrymq.model.names import dlq_topic
+from gantrymq.wire.response_errors import TopicNotExist
 
 if TYPE_CHECKING:
     from gantrymq.admin.session import Session
@@ -56,6 +58,19 @@ async def queues_of(session: Session, topic: str) -> dict[MessageQueue, str]:
         if each.broker_name in where
         for queue_id in range(each.read_queues)
     }
+
+
+async def dead_letter_queues(session: Session, group: str) -> dict[MessageQueue, str]:
+    """Return the dead-letter queues of a group, and where they are read.
+
+    Raises:
+        TopicNotExist: it has none.
+    """
+    try:
+        return await queues_of(session, dlq_topic(group))
+    except TopicNotExist:
+        raise TopicNotExist(f"group {group} has no dead letters: there is no {dlq_topic(group)}"
+                            ) from None  # fmt: skip
 
 
 async def read_range(

@@ -22,12 +22,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gantrymq.admin import messages
 from gantrymq.admin.journal import Journal
-from gantrymq.admin.reading import queues_of, read_range
-from gantrymq.admin.redrive_marks import already_sent, target_ends
+from gantrymq.admin.reading import dead_letter_queues, read_range, read_some
+from gantrymq.admin.redrive_marks import already_sent, in_windows, target_ends
 from gantrymq.admin.redrive_plan import (
     FROM,
     JOB,
@@ -35,6 +35,7 @@ from gantrymq.admin.redrive_plan import (
     TO_GROUP,
     TO_TOPIC,
     WINDOW,
+    WINDOW_BYTES,
     Order,
     Progress,
     place_of,
@@ -43,14 +44,13 @@ from gantrymq.admin.redrive_plan import (
 from gantrymq.admin.redrive_sending import SETTLE_MS, Sends
 from gantrymq.admin.sending import Copier
 from gantrymq.errors import InvalidValue
-from gantrymq.model.names import dlq_topic
-from gantrymq.wire.response_errors import TopicNotExist
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from gantrymq.admin.journal import Line
+    from gantrymq.admin.reading import Some
     from gantrymq.admin.redrive_marks import Ends
     from gantrymq.admin.session import Session
     from gantrymq.model.queue import MessageQueue
@@ -58,8 +58,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FROM", "JOB", "TIMES", "TO_GROUP", "TO_TOPIC", "WINDOW", "Order", "Progress",
-    "dead_letter_queues", "read_state", "run",
+    "dead_letter_queues", "read_state", "run", "shorten",
 ]  # fmt: skip
+
+
+JOURNAL_BYTES_MAX: Final = 256 << 20
+"""Then a journal is begun anew, some three million outcomes later; the one before stays beside."""
 
 
 class _State(NamedTuple):
@@ -88,7 +92,25 @@ def read_state(journal: Journal) -> _State:
         elif "closed" in line and window is not None:
             done[window["window"]] = window["to"]
             window, noted = None, set()
+        elif "rests" in line:
+            done.update(line["rests"]["done"])
+            outcomes.update(line["rests"]["outcomes"])
     return _State(done, outcomes, window, noted)
+
+
+def shorten(journal: Journal, *, keep: bool) -> bool:
+    """Leave of a journal what makes sure that nothing goes twice: how far it is, and counts.
+
+    Its outcomes go to a file beside it (`.1`), or are lost. A window that is open still needs them:
+    then nothing is done.
+    """
+    state = read_state(journal)
+    if state.open_window is not None:
+        return False
+    rests = {"done": state.done, "outcomes": dict(state.outcomes)}
+    beside = journal.path.with_name(f"{journal.path.name}.1") if keep else None
+    journal.restart([{"rests": rests}], beside)
+    return True
 
 
 async def run(
@@ -98,9 +120,10 @@ async def run(
 
     Raises:
         TopicNotExist: the group has no dead letters.
-        InvalidValue: the file is another job's.
+        InvalidValue: the file is another job's, or the target cannot be.
         GantryError: a broker did not answer; what was done is in the journal.
     """
+    order.check()
     progress = Progress()
     if order.dry_run:
         await _look(session, order, progress, watch)
@@ -112,19 +135,6 @@ async def run(
     return progress
 
 
-async def dead_letter_queues(session: Session, group: str) -> dict[MessageQueue, str]:
-    """Return the dead-letter queues of a group, and where they are read.
-
-    Raises:
-        TopicNotExist: it has none.
-    """
-    try:
-        return await queues_of(session, dlq_topic(group))
-    except TopicNotExist:
-        raise TopicNotExist(f"group {group} has no dead letters: there is no {dlq_topic(group)}"
-                            ) from None  # fmt: skip
-
-
 async def _look(
     session: Session, order: Order, progress: Progress, watch: Callable[[Progress], None]
 ) -> None:
@@ -133,9 +143,9 @@ async def _look(
     for queue, address in (await dead_letter_queues(session, order.group)).items():
         ends = await messages.ends(session, address, queue.topic, queue.queue_id)
         progress.total += ends.max_offset - ends.min_offset
-        for begin in range(ends.min_offset, ends.max_offset, WINDOW):
-            end = min(begin + WINDOW, ends.max_offset)
-            for record in await read_range(session, address, queue, begin, end):
+        whole = ends.min_offset, ends.max_offset
+        async for records in in_windows(session, address, queue, *whole):
+            for record in records:
                 is_full = order.count_max and outcomes["would be sent"] >= order.count_max
                 outcomes[order.verdict(record) or ("left" if is_full else "would be sent")] += 1
             watch(progress)
@@ -152,6 +162,8 @@ class _Job:
         self.progress = sends.progress
 
     async def run(self) -> None:
+        if self.journal.size > JOURNAL_BYTES_MAX:
+            await self.journal.read(lambda journal: shorten(journal, keep=True))
         state = await self.journal.read(read_state)
         self.progress.outcomes = state.outcomes
         ranges = []
@@ -177,8 +189,7 @@ class _Job:
         reading = self._read(queue, address, begin, end)
         try:
             while begin < end and self.sends.room != 0:
-                behind = min(begin + WINDOW, end)
-                records = await reading
+                records, behind = await reading
                 reading = self._read(queue, address, behind, end)
                 begin = await self._window(queue, begin, behind, records)
                 if begin < behind:  # cut by the count, of which not all could be sent
@@ -187,11 +198,11 @@ class _Job:
         finally:
             reading.cancel()
 
-    def _read(
-        self, queue: MessageQueue, address: str, begin: int, end: int
-    ) -> asyncio.Task[list[MessageRecord]]:
+    def _read(self, queue: MessageQueue, address: str, begin: int, end: int) -> asyncio.Task[Some]:
         behind = min(begin + WINDOW, end)
-        return asyncio.ensure_future(read_range(self.session, address, queue, begin, behind))
+        return asyncio.ensure_future(
+            read_some(self.session, address, queue, begin, behind, WINDOW_BYTES)
+        )
 
     async def _window(
         self, queue: MessageQueue, begin: int, end: int, records: list[MessageRecord]

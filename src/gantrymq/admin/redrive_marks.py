@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gantrymq.admin import messages
-from gantrymq.admin.reading import queues_of, read_range
-from gantrymq.admin.redrive_plan import FROM, JOB, WINDOW, queue_name
+from gantrymq.admin.reading import queues_of, read_some
+from gantrymq.admin.redrive_plan import FROM, JOB, WINDOW, WINDOW_BYTES, queue_name
 from gantrymq.admin.topics import topic_status
 from gantrymq.wire.response_errors import TopicNotExist
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from gantrymq.admin.session import Session
+    from gantrymq.model.queue import MessageQueue
+    from gantrymq.wire.record import MessageRecord
 
 Ends = dict[str, dict[str, int]]
 """Topic to its queues, each with the offset that its next message gets."""
@@ -32,6 +36,17 @@ async def target_ends(session: Session, topics: set[str]) -> Ends:
     return found
 
 
+async def in_windows(
+    session: Session, address: str, queue: MessageQueue, begin: int, end: int
+) -> AsyncIterator[list[MessageRecord]]:
+    """Give the messages of a range, some at a time: bounded in number and in bytes."""
+    while begin < end:
+        behind = min(begin + WINDOW, end)
+        some = await read_some(session, address, queue, begin, behind, WINDOW_BYTES)
+        yield some.records
+        begin = some.next_offset
+
+
 async def already_sent(session: Session, job: str, ends: Ends) -> dict[str, str]:
     """Return the marks of a job in what has come to the targets, with the new ids."""
     found: dict[str, str] = {}
@@ -43,9 +58,8 @@ async def already_sent(session: Session, job: str, ends: Ends) -> dict[str, str]
         for queue, address in queues.items():
             now = await messages.ends(session, address, topic, queue.queue_id)
             begin = max(was.get(queue_name(queue), 0), now.min_offset)
-            for at in range(begin, now.max_offset, WINDOW):
-                end = min(at + WINDOW, now.max_offset)
-                for record in await read_range(session, address, queue, at, end):
+            async for records in in_windows(session, address, queue, begin, now.max_offset):
+                for record in records:
                     told = record.properties
                     if told.get(JOB) == job and FROM in told:
                         found[told[FROM]] = record.unique_key or record.offset_id

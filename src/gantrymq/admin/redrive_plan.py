@@ -6,7 +6,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from gantrymq.model.names import retry_topic
+from gantrymq.admin.protected import check_may_change_group, check_may_change_topic
+from gantrymq.errors import InvalidValue
+from gantrymq.model.names import DLQ_PREFIX, check_topic, retry_topic
 from gantrymq.wire.properties import DLQ_ORIGIN_TOPIC, RETRY_TOPIC
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ FROM: Final = "REDRIVE_FROM"
 TIMES: Final = "REDRIVE_TIMES"
 TIMES_DIGITS_MAX: Final = 9
 WINDOW: Final = 2_000
+WINDOW_BYTES: Final = 32 << 20
+"""Of what is read at once; two windows are in memory at a time."""
 TO_GROUP: Final = "group"
 TO_TOPIC: Final = "topic"
 
@@ -39,6 +43,22 @@ class Order:
     count_max: int = 0
     """How many one run sends at most; 0 is no limit."""
     dry_run: bool = False
+
+    def check(self) -> None:
+        """Refuse a target that cannot be, and groups of the system.
+
+        Raises:
+            InvalidValue: it is no name, or leads to the dead letters again; or is untouchable.
+        """
+        check_may_change_group(self.group)
+        if self.to in {TO_GROUP, TO_TOPIC}:
+            return
+        check_may_change_topic(check_topic(self.to))
+        if self.to.startswith(DLQ_PREFIX):
+            raise InvalidValue(
+                f"{self.to} holds dead letters itself, which nobody takes from there: give group,"
+                " topic, or the name of another topic"
+            )
 
     def job(self) -> Line:
         """Return what makes it another job: how fast it goes does not."""

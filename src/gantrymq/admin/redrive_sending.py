@@ -7,14 +7,15 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.admin.redrive_marks import already_sent
-from gantrymq.admin.redrive_plan import FROM, JOB, TIMES, TO_GROUP, place_of, queue_name, times
+from gantrymq.admin.redrive_plan import FROM, JOB, TIMES, place_of, queue_name, times
 from gantrymq.errors import GantryError, InvalidValue
 from gantrymq.wire.codes import ResponseCode
 from gantrymq.wire.peer import PeerGone, PeerLate
-from gantrymq.wire.response_errors import ResponseError
+from gantrymq.wire.response_errors import MessageIllegal, ResponseError
+from gantrymq.wire.sysflag import compression
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from gantrymq.admin.journal import Journal
     from gantrymq.admin.redrive_marks import Ends
@@ -25,12 +26,15 @@ if TYPE_CHECKING:
     from gantrymq.wire.record import MessageRecord
 
     _Parts = list[list[MessageRecord]]
-    _Told = tuple[str | None, list[str], str]
+    _Fate = tuple[str | None, str]
+    """What became of a message, None for nobody knows; its new id, or why not."""
 
 SENDS_AT_ONCE: Final = 500
 SOME_UNDER_WAY: Final = 2
 """Times so many: a broker stores some while the next ones are made."""
 BATCH: Final = 100
+BATCH_BYTES: Final = 1 << 20
+"""Of records in a batch, a quarter of what a broker takes unless it is told otherwise."""
 TRIES: Final = 3
 SETTLE_MS: Final = 3_000
 """After it, a request of a process that was killed has arrived or never will."""
@@ -63,6 +67,8 @@ class Sends:
         """By this run; what earlier ones sent does not count against its number."""
         self._paced_from = session.clock.monotonic()
         self._paced = 0
+        self._takes_no_batch: set[str] = set()
+        """Targets whose broker has refused one."""
 
     @property
     def room(self) -> int | None:
@@ -95,7 +101,7 @@ class Sends:
     ) -> list[MessageRecord]:
         """Send messages, some at a time; return those of which nobody knows."""
         doubtful: list[MessageRecord] = []
-        under_way: deque[tuple[_Parts, asyncio.Future[list[_Told]]]] = deque()
+        under_way: deque[tuple[_Parts, asyncio.Future[list[list[_Fate]]]]] = deque()
 
         async def end_first() -> None:
             parts, going = under_way[0]
@@ -119,57 +125,51 @@ class Sends:
         return doubtful
 
     def _note_parts(
-        self, queue: MessageQueue, parts: _Parts, told: list[_Told]
+        self, queue: MessageQueue, parts: _Parts, told: list[list[_Fate]]
     ) -> list[MessageRecord]:
         """Write down what became of messages; return those of which nobody knows."""
         doubtful: list[MessageRecord] = []
         outcomes: list[tuple[int, str, str | None]] = []
-        for part, (result, ids, why) in zip(parts, told, strict=True):
-            if result is None:
-                doubtful += part
-                continue
-            texts = ids or [why] * len(part)
-            outcomes += [
-                (record.queue_offset, result, text)
-                for record, text in zip(part, texts, strict=True)
-            ]
+        for part, fates in zip(parts, told, strict=True):
+            for record, (result, text) in zip(part, fates, strict=True):
+                if result is None:
+                    doubtful.append(record)
+                else:
+                    outcomes.append((record.queue_offset, result, text))
         self.note(queue, outcomes)
         self.watch(self.progress)
         return doubtful
 
     def _parts(self, records: list[MessageRecord]) -> _Parts:
-        """Return what goes together: batches to a topic, single messages to a retry topic."""
-        if self.order.to == TO_GROUP:
-            return [[record] for record in records]
+        """Return what goes together: messages of one target, as many as a batch may have."""
         by_topic: dict[str, list[MessageRecord]] = {}
         for record in records:
             by_topic.setdefault(self.order.target(record), []).append(record)
-        return [
-            found[at : at + BATCH]
-            for found in by_topic.values()
-            for at in range(0, len(found), BATCH)
-        ]
+        return [part for found in by_topic.values() for part in in_batches(found)]
 
-    async def _send_part(self, queue: MessageQueue, part: list[MessageRecord]) -> _Told:
-        """Send messages of one target; return the outcome, or None for nobody knows."""
-        pairs = [(record, self._mark(queue, record)) for record in part]
+    async def _send_part(self, queue: MessageQueue, part: list[MessageRecord]) -> list[_Fate]:
+        """Send messages of one target; return what became of each."""
         topic = self.order.target(part[0])
         if not topic:
-            return "failed", [], "it does not say which topic it came from"
+            return [("failed", "it does not say which topic it came from")] * len(part)
+        if len(part) > 1 and topic not in self._takes_no_batch:
+            pairs = [(record, self._mark(queue, record)) for record in part]
+            try:
+                return [("sent", new) for new in await self.copier.copy_batch(pairs, topic)]
+            except MessageIllegal:
+                # Nothing of it is stored. Apache's brokers take no batch for a retry topic, and an
+                # operator may have set a smaller limit: one by one each gets its own answer.
+                self._takes_no_batch.add(topic)
+            except GantryError as error:
+                return [_fate_of(error)] * len(part)
+        return await asyncio.gather(*(self._send_one(queue, record, topic) for record in part))
+
+    async def _send_one(self, queue: MessageQueue, record: MessageRecord, topic: str) -> _Fate:
         try:
-            if self.order.to == TO_GROUP:
-                ids = [(await self.copier.copy(part[0], topic, pairs[0][1])).message_id]
-            else:
-                ids = await self.copier.copy_batch(pairs, topic)
-        except (PeerGone, PeerLate):
-            return None, [], ""
-        except ResponseError as error:
-            if error.code in NOT_NOW:
-                return None, [], ""
-            return "failed", [], str(error)
-        except InvalidValue as error:
-            return "failed", [], str(error)
-        return "sent", ids, ""
+            sent = await self.copier.copy(record, topic, self._mark(queue, record))
+        except GantryError as error:
+            return _fate_of(error)
+        return "sent", sent.message_id
 
     def _mark(self, queue: MessageQueue, record: MessageRecord) -> dict[str, str]:
         return {
@@ -204,3 +204,38 @@ class Sends:
             self.progress.outcomes[result] += 1
             if result == "failed" and len(self.progress.examples) < 3:
                 self.progress.examples.append(f"{name}:{offset}: {text}")
+
+
+def in_batches(records: list[MessageRecord]) -> Iterator[list[MessageRecord]]:
+    """Give messages in parts, each bounded in number and in bytes.
+
+    One that is compressed goes alone, as it is: what it would be in a batch may be of any size.
+    """
+    part: list[MessageRecord] = []
+    size = 0
+    for record in records:
+        if compression(record.raw.sys_flag) is not None:
+            yield [record]
+            continue
+        if part and (len(part) == BATCH or size + record.stored_bytes > BATCH_BYTES):
+            yield part
+            part, size = [], 0
+        part.append(record)
+        size += record.stored_bytes
+    if part:
+        yield part
+
+
+def _fate_of(error: GantryError) -> _Fate:
+    """Return what an error says about a message that was sent.
+
+    Raises:
+        GantryError: it says nothing about a message; there is nobody to send to.
+    """
+    if isinstance(error, PeerGone | PeerLate):
+        return None, ""
+    if isinstance(error, ResponseError):
+        return (None if error.code in NOT_NOW else "failed"), str(error)
+    if isinstance(error, InvalidValue):
+        return "failed", str(error)
+    raise error

@@ -126,9 +126,10 @@ def _properties(
     record: MessageRecord, topic: str, key: str, more: Mapping[str, str] | None
 ) -> dict[str, str]:
     kept = {name: value for name, value in record.properties.items() if name not in SET_ANEW}
-    if not is_retry_topic(topic):
-        # A consumer takes it for the topic: it would be the one that the message came from.
-        kept.pop(names.RETRY_TOPIC, None)
+    # A consumer takes it for the topic. To a group it goes as what it was, to a topic as new.
+    origin = kept.pop(names.RETRY_TOPIC, None) or kept.get(names.DLQ_ORIGIN_TOPIC)
+    if origin and is_retry_topic(topic):
+        kept[names.RETRY_TOPIC] = origin
     return {**kept, **(more or {}), names.UNIQ_KEY: key}
 
 

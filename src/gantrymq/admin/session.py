@@ -11,7 +11,6 @@ as one that has nothing.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from gantrymq.client.name_servers import NameServers
@@ -47,12 +46,18 @@ SEARCHES_AT_ONCE_MAX: Final = 2
 TIMEOUT_S: Final = 5.0
 
 
-@dataclass(frozen=True, slots=True)
 class Gathered(Generic[Key, Value]):
     """Answers of several, and what went wrong with the others."""
 
-    found: dict[Key, Value] = field(default_factory=dict)
-    problems: dict[Key, GantryError] = field(default_factory=dict)
+    __slots__ = ("found", "problems")
+
+    def __init__(
+        self,
+        found: dict[Key, Value] | None = None,
+        problems: dict[Key, GantryError] | None = None,
+    ) -> None:
+        self.found: dict[Key, Value] = {} if found is None else found
+        self.problems: dict[Key, GantryError] = {} if problems is None else problems
 
     def check(self) -> None:
         """Raise the first problem if nothing at all was found."""

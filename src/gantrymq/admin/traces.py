@@ -33,17 +33,23 @@ class Trace(NamedTuple):
 
 
 async def traces_of(
-    session: Session, message_id: str, topic: str = TRACE_TOPIC, count: int = TRACES_MAX
+    session: Session,
+    message_id: str,
+    topic: str = TRACE_TOPIC,
+    count: int = TRACES_MAX,
+    *,
+    problems: list[str],
 ) -> list[Trace]:
-    """Return what clients said about a message, by time.
+    """Return what clients said about a message, by time; `problems` gets who did not answer.
 
     Raises:
         TopicNotExist: there is no such trace topic.
         ResponseError: no broker answered well.
     """
-    found = messages.found_in(await messages.query(session, topic, message_id, count=count))
+    answers = await messages.query(session, topic, message_id, count=count)
+    problems += [f"{topic}: {each}" for each in answers.complaints]
     traces: list[Trace] = []
-    for each in found:
+    for each in messages.found_in(answers):
         host = each.record.born_host.address
         text = messages.readable_body(each.record).decode(errors="replace")
         for part in text.split("\x02"):

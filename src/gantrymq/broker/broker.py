@@ -230,6 +230,7 @@ class Broker:
             self.settings,
             is_slave=lambda: self.is_slave,
             new_future=self._around.loop.new_future,
+            monotonic=self._around.clock.monotonic,
         )
 
     def _make_known(self, pulling: Pulling) -> KnownPulls:

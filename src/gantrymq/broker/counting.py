@@ -25,6 +25,17 @@ TOPICS_A_SAMPLE: Final = 1000
 SAMPLES_OFF_MAX: Final = 9
 
 
+class _Pulls:
+    """Reads of one queue by one group since the last sample."""
+
+    __slots__ = ("hits", "messages", "misses", "size", "took_ms")
+
+    def __init__(self) -> None:
+        self.hits = self.misses = self.messages = self.size = 0
+        self.took_ms = 0.0
+        """Of those that found something."""
+
+
 class Counting:
     """Tells both statistics what happens."""
 
@@ -37,7 +48,7 @@ class Counting:
         self.broker = broker
         self.store = store
         self._take_counts = take_counts
-        self._pulls: dict[tuple[str, str, int], list[int]] = {}
+        self._pulls: dict[tuple[str, str, int], _Pulls] = {}
         self._samples_off = 0
         self.mismatches = 0
         """Times that members of a group were found to subscribe differently."""
@@ -62,15 +73,21 @@ class Counting:
             counts = self.decided[topic] = [0, 0]
         counts[0 if committed else 1] += 1
 
-    def pulled(self, group: str, topic: str, queue_id: int, messages: int, size: int) -> None:
+    def pulled(
+        self, group: str, topic: str, queue_id: int, messages: int, size: int, took_ms: float = 0.0
+    ) -> None:
         """Count one read; told to the statistics with the next sample."""
         key = group, topic, queue_id
         count = self._pulls.get(key)
         if count is None:
-            count = self._pulls[key] = [0, 0, 0, 0]
-        count[0 if messages else 1] += 1
-        count[2] += messages
-        count[3] += size
+            count = self._pulls[key] = _Pulls()
+        if messages:
+            count.hits += 1
+            count.messages += messages
+            count.size += size
+            count.took_ms += took_ms
+        else:
+            count.misses += 1
 
     def collect(self) -> int:
         """Take in what the lane counted and what was pulled; return how many counts that were."""
@@ -78,10 +95,11 @@ class Counting:
         self.broker.put_topics(counts)
         self.store.put_topics(counts)
         pulls, self._pulls = self._pulls, {}
-        for (group, topic, queue_id), (hits, misses, messages, size) in pulls.items():
-            if messages:
-                self.broker.got(group, topic, queue_id, messages, size)
-            self.store.got_many(hits, misses, messages)
+        for (group, topic, queue_id), each in pulls.items():
+            if each.messages:
+                self.broker.got(group, topic, queue_id, each.messages, each.size)
+                self.broker.get_took(group, topic, queue_id, round(each.took_ms), each.hits)
+            self.store.got_many(each.hits, each.misses, each.messages)
         return len(counts) + len(pulls)
 
     def sample(self) -> None:

@@ -78,8 +78,10 @@ PULL_BYTES_SMALL: Final = 65536
 class PullCounts(Protocol):
     """Is told what was read, for statistics."""
 
-    def pulled(self, group: str, topic: str, queue_id: int, messages: int, size: int) -> None:
-        """Note the outcome of one read."""
+    def pulled(
+        self, group: str, topic: str, queue_id: int, messages: int, size: int, took_ms: float = 0.0
+    ) -> None:
+        """Note the outcome of one read, and how long it took if that is worth a word."""
         ...
 
 
@@ -111,6 +113,7 @@ class Pulling:
         *,
         is_slave: Callable[[], bool],
         new_future: Callable[[], Future[Answer]],
+        monotonic: Callable[[], float],
     ) -> None:
         self._store = store
         self._topics = topics
@@ -124,6 +127,7 @@ class Pulling:
         self._settings = settings
         self._is_slave = is_slave
         self._new_future = new_future
+        self._monotonic = monotonic
         self._waiting: dict[int, dict[Held, tuple[str, int]]] = {}
 
     def pull(self, request: PullRequest, peer: Peer) -> Answer | Future[Answer]:
@@ -242,6 +246,7 @@ class Pulling:
                 remark = GetStatus.OFFSET_OVERFLOW_BADLY.value
                 _settle(pull, self._moved(request, sent_to, remark))
                 return
+        begun = self._monotonic()
         self._store.reads.begin_pull(
             request.topic,
             request.queue_id,
@@ -249,10 +254,10 @@ class Pulling:
             request.max_messages,
             pull.selection.choose,
             pull.selection.hashes,
-            lambda found: self._found(pull, found, may_hold=may_hold),
+            lambda found: self._found(pull, found, begun, may_hold=may_hold),
         )
 
-    def _found(self, pull: _Pull, found: Found, *, may_hold: bool) -> None:
+    def _found(self, pull: _Pull, found: Found, begun: float, *, may_hold: bool) -> None:
         if pull.future.done():
             return  # its sender is gone
         request = pull.request
@@ -286,6 +291,7 @@ class Pulling:
             request.queue_id,
             found.messages,
             found.record_bytes,
+            (self._monotonic() - begun) * 1000,
         )
         _settle(pull, _reply(request, found, code, self._suggested(found, pull.group)))
 

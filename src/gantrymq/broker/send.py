@@ -289,7 +289,8 @@ class Sending:
     def _send_batch(
         self, request: SendRequest, body: bytes, peer: Peer, target: _Target
     ) -> Pending:
-        if is_retry_topic(request.topic):
+        if is_retry_topic(request.topic) and (target.is_dead or not request.max_reconsume_times):
+            # Apache takes none. Who names a limit knows of retries: an operator's redrive.
             raise MessageIllegal(f"batch request does not support retry group {request.topic}")
         if not body:
             raise MessageIllegal("the batch has no message in it; send at least one")

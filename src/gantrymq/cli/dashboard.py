@@ -18,7 +18,6 @@ from gantrymq.cli.arguments import BAD_USAGE, FAILED, PROGRAM, CommandParser
 from gantrymq.errors import GantryError, InvalidValue
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Callable, Sequence
 
     from gantrymq.dashboard.serving import DashboardServer
@@ -70,10 +69,15 @@ def parser() -> CommandParser:
                       help="ask for no password; on loopback alone")  # fmt: skip
     made.add_argument("--host", action="append", default=[], metavar="NAME",
                       help="a name that browsers may call it by; more than once")  # fmt: skip
+    made.add_argument("--proxy", action="append", default=[], metavar="ADDRESS",
+                      help="a proxy, or a network of them, that says who asks"
+                           " (X-Forwarded-For); more than once")  # fmt: skip
     made.add_argument("--tls-certificate", type=Path, metavar="PEM", help="speak HTTPS with it")
     made.add_argument("--tls-key", type=Path, metavar="PEM", help="and with its key")
-    made.add_argument("--cluster-trust", type=Path, metavar="PEM",
-                      help="speak TLS to the cluster, and trust who is in this file")  # fmt: skip
+    made.add_argument("--cluster-trust", metavar="PEM",
+                      help="speak TLS to the cluster, trust who signs in this file")  # fmt: skip
+    made.add_argument("--cluster-certificate", metavar="PEM", help="show the cluster this one")
+    made.add_argument("--cluster-key", metavar="PEM", help="its key")
     made.add_argument("--reports", type=Path, metavar="DIR",
                       help="reports of `gantrymq pipeline run --report`, to be shown")  # fmt: skip
     made.add_argument("--access-key", metavar="KEY", help="sign requests; else GANTRYMQ_ACCESS_KEY")
@@ -117,8 +121,9 @@ def settings_of(chosen: argparse.Namespace) -> DashboardSettings:
     Raises:
         InvalidValue: they do not go together.
     """
+    from gantrymq.cli.given import cluster_tls  # noqa: PLC0415
     from gantrymq.client.settings import credentials_of  # noqa: PLC0415
-    from gantrymq.dashboard.settings import DashboardSettings  # noqa: PLC0415
+    from gantrymq.dashboard.settings import DashboardSettings, check_proxy  # noqa: PLC0415
     from gantrymq.wire.hosts import is_loopback  # noqa: PLC0415
 
     if chosen.no_login and not is_loopback(chosen.bind):
@@ -131,30 +136,16 @@ def settings_of(chosen: argparse.Namespace) -> DashboardSettings:
         namesrv=chosen.namesrv or os.environ.get("NAMESRV_ADDR") or "127.0.0.1:9876",
         data=chosen.data, bind=chosen.bind, port=chosen.port, read_only=chosen.read_only,
         login=not chosen.no_login, reports=chosen.reports, hosts=tuple(chosen.host),
+        proxies=tuple(map(check_proxy, chosen.proxy)),
         certificate=chosen.tls_certificate, key=chosen.tls_key,
-        credentials=credentials_of(access, secret, None), ssl=_trusting(chosen.cluster_trust),
+        credentials=credentials_of(access, secret, None), ssl=cluster_tls(chosen),
     )  # fmt: skip
-
-
-def _trusting(path: Path | None) -> ssl.SSLContext | None:
-    """Return TLS that trusts who is in a file; None without one.
-
-    Raises:
-        InvalidValue: it cannot be used.
-    """
-    if path is None:
-        return None
-    import ssl  # noqa: PLC0415  (slow to load, wanted by few)
-
-    try:
-        return ssl.create_default_context(cafile=path)
-    except OSError as error:
-        raise InvalidValue(f"{path}: {error}") from None
 
 
 def _set_first_user(chosen: argparse.Namespace, settings: DashboardSettings) -> None:
     """Set the password of `--user`; a new account is an admin."""
-    from gantrymq.dashboard.accounts import Accounts, Role, make_account  # noqa: PLC0415
+    from gantrymq.dashboard.accounts import Accounts, make_account  # noqa: PLC0415
+    from gantrymq.model.roles import Role  # noqa: PLC0415
 
     if chosen.password_file is None:
         raise InvalidValue("--user needs --password-file")

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from gantrymq.cli.arguments import BAD_USAGE, FAILED, SUCCESS, CommandParser
 from gantrymq.cli.dashboard import FOLDER, NAME, read_password
-from gantrymq.dashboard.accounts import Accounts, Role, generated_password, make_account
+from gantrymq.dashboard.accounts import Accounts, generated_password, make_account
 from gantrymq.errors import GantryError, InvalidValue
+from gantrymq.model.roles import Role
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,6 +12,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.cli.arguments import FAILED, PROGRAM, SUCCESS, CommandParser
+from gantrymq.cli.given import add_tls_options, cluster_tls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,19 +42,20 @@ def main(arguments: Sequence[str]) -> int:
         parser.add_argument(
             "--alone", action="store_true", help="even if no other broker can take its sends"
         )
+    add_tls_options(parser)
     chosen = parser.parse_args(arguments[1:])
     from gantrymq.errors import GantryError  # noqa: PLC0415
     from gantrymq.node import draining  # noqa: PLC0415
 
     try:
-        sign = _signing()
+        sign, tls = _signing(), cluster_tls(chosen)
         if what == "drain":
-            asyncio.run(
-                draining.drain(chosen.address, chosen.timeout, alone=chosen.alone, sign=sign)
-            )
+            asyncio.run(draining.drain(
+                chosen.address, chosen.timeout, alone=chosen.alone, sign=sign, tls=tls
+            ))  # fmt: skip
             sys.stdout.write(f"{chosen.address} is drained: it may be stopped\n")
         else:
-            asyncio.run(draining.undrain(chosen.address, sign))
+            asyncio.run(draining.undrain(chosen.address, sign, tls))
             sys.stdout.write(f"{chosen.address} takes part again\n")
     except GantryError as error:
         sys.stderr.write(f"{PROGRAM} broker {what}: {error}\n")

@@ -9,6 +9,7 @@ from gantrymq.cli.moments import time_ms
 from gantrymq.errors import InvalidValue
 
 if TYPE_CHECKING:
+    import ssl as tls
     from argparse import Namespace, _ArgumentGroup
 
     from gantrymq.admin.session import Session
@@ -113,6 +114,20 @@ def add_session_options(parser: CommandParser | _ArgumentGroup) -> None:
         "--access-key", metavar="KEY", help="sign requests; else GANTRYMQ_ACCESS_KEY"
     )
     parser.add_argument("--secret-key", metavar="KEY", help="with it; else GANTRYMQ_SECRET_KEY")
+    add_tls_options(parser)
+
+
+def add_tls_options(parser: CommandParser | _ArgumentGroup) -> None:
+    """Add what says how to speak TLS with a cluster."""
+    parser.add_argument(
+        "--cluster-trust", metavar="PEM",
+        help="speak TLS, and trust who signs in this file; else GANTRYMQ_CLUSTER_TRUST",
+    )  # fmt: skip
+    parser.add_argument(
+        "--cluster-certificate", metavar="PEM",
+        help="show this one; else GANTRYMQ_CLUSTER_CERTIFICATE",
+    )  # fmt: skip
+    parser.add_argument("--cluster-key", metavar="PEM", help="its key; else GANTRYMQ_CLUSTER_KEY")
 
 
 def session_of(chosen: Namespace) -> Session:
@@ -132,4 +147,21 @@ def session_of(chosen: Namespace) -> Session:
     access = chosen.access_key or os.environ.get("GANTRYMQ_ACCESS_KEY")
     secret = chosen.secret_key or os.environ.get("GANTRYMQ_SECRET_KEY")
     credentials = credentials_of(access, secret, None)
-    return Session(namesrv, credentials=credentials, timeout_s=timeout_s)
+    return Session(namesrv, credentials=credentials, ssl=cluster_tls(chosen), timeout_s=timeout_s)
+
+
+def cluster_tls(chosen: Namespace) -> tls.SSLContext | None:
+    """Return the TLS that options or variables ask for.
+
+    Raises:
+        InvalidValue: a file cannot be used.
+    """
+    told = [
+        getattr(chosen, f"cluster_{name}") or os.environ.get(f"GANTRYMQ_CLUSTER_{name.upper()}")
+        for name in ("trust", "certificate", "key")
+    ]
+    if not any(told):
+        return None
+    from gantrymq.client.cluster_tls import tls_to_cluster  # noqa: PLC0415
+
+    return tls_to_cluster(*told)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -17,8 +16,8 @@ from gantrymq.cli.arguments import FAILED, SUCCESS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-_WORDS: Final = re.compile(r"[A-Za-z0-9]+")
-_CAPITALS: Final = re.compile(r"^[A-Z0-9]+(?=[A-Z][a-z]|$)|^[A-Z]")
+_WORDS: Final = r"[A-Za-z0-9]+"
+_CAPITALS: Final = r"^[A-Z0-9]+(?=[A-Z][a-z]|$)|^[A-Z]"
 
 
 class Cell(NamedTuple):
@@ -28,12 +27,14 @@ class Cell(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
 class Table:
     """Rows under heads; the heads are mqadmin's where it has such a table."""
 
-    heads: Sequence[str]
-    rows: Iterable[Sequence[object]]
+    __slots__ = ("heads", "rows")
+
+    def __init__(self, heads: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+        self.heads = heads
+        self.rows = rows
 
     def data(self) -> list[dict[str, object]]:
         """Return the rows as JSON has them: by name."""
@@ -53,27 +54,34 @@ class Table:
         ]
 
 
-@dataclass(slots=True)
 class Answer:
     """What a command found."""
 
-    parts: list[Table | str] = field(default_factory=list)
-    data: object = None
-    """What `--json` prints; made of the tables where it is None."""
-    problems: list[str] = field(default_factory=list)
-    """What went wrong with a part of it: said on standard error, and the status is 1."""
-    status: int | None = None
-    is_raw: bool = False
-    """Whether the text is a program's, such as a completion script: `--json` changes nothing."""
+    __slots__ = ("data", "is_raw", "parts", "problems", "status")
 
-    def __post_init__(self) -> None:
-        """Make the rows of tables lists: they are walked more than once."""
-        self.parts = [
+    def __init__(
+        self,
+        parts: Iterable[Table | str] = (),
+        data: object = None,
+        problems: list[str] | None = None,
+        status: int | None = None,
+        *,
+        is_raw: bool = False,
+    ) -> None:
+        # Rows of tables become lists: they are walked more than once.
+        self.parts: list[Table | str] = [
             Table(part.heads, [tuple(row) for row in part.rows])
             if isinstance(part, Table)
             else part
-            for part in self.parts
+            for part in parts
         ]
+        self.data = data
+        """What `--json` prints; made of the tables where it is None."""
+        self.problems = [] if problems is None else problems
+        """What went wrong with a part of it: said on standard error, and the status is 1."""
+        self.status = status
+        self.is_raw = is_raw
+        """Whether the text is a program's, as a completion script: `--json` changes nothing."""
 
     def json(self) -> object:
         """Return the value that `--json` prints."""
@@ -106,8 +114,8 @@ def show(answer: Answer, *, as_json: bool) -> int:
 def json_name(head: str) -> str:
     """Return `brokerName` for `#Broker Name`."""
     shown = head.title() if head.isupper() and " " in head else head
-    first, *words = _WORDS.findall(shown)
-    begin = _CAPITALS.sub(lambda found: found[0].lower(), first)
+    first, *words = re.findall(_WORDS, shown)
+    begin = re.sub(_CAPITALS, lambda found: found[0].lower(), first)
     return begin + "".join(word[:1].upper() + word[1:] for word in words)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from gantrymq.client.remote import vip_address
 from gantrymq.client.route import TEMPLATE_QUEUES
-from gantrymq.model.names import TEMPLATE_TOPIC
+from gantrymq.model.names import TEMPLATE_TOPIC, is_retry_topic
 from gantrymq.wire.codes import RequestCode
 from gantrymq.wire.send_frame import JsonSendFrame, SendFrame
 from gantrymq.wire.signing import ACCESS_KEY, SECURITY_TOKEN, signature, signed_fields
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gantrymq.transport.client_connection import ClientConnection
     from gantrymq.wire.send_frame import SendFrames
 
+RETRIES_MAX: Final = 16
 FRAMES_MAX: Final = 64
 """Kinds of frames that are kept for a queue: compressed or not, flags that the user sets."""
 
@@ -60,6 +61,9 @@ class FrameKind:
             "m": "true" if code == RequestCode.SEND_BATCH_MESSAGE else "false",
             "n": queue.broker_name,
         }
+        if is_retry_topic(queue.topic):
+            # Who sends to one means the group, and not its dead letters: whatever its limit is.
+            fields["l"] = str(RETRIES_MAX)
         credentials = self._settings.credentials
         if not self._settings.binary_headers:
             if credentials is None:

@@ -5,14 +5,16 @@ Producers and consumers make it from their own arguments; nothing is read from t
 
 from __future__ import annotations
 
-import ssl as tls
 from dataclasses import dataclass, field, fields
-from typing import Final, TypedDict
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from gantrymq.client.arguments import seconds, text
 from gantrymq.errors import InvalidValue, shown
 from gantrymq.model.names import check_topic
 from gantrymq.transport.addresses import split_address
+
+if TYPE_CHECKING:
+    import ssl as tls
 
 NAME_SERVERS_MAX: Final = 64
 
@@ -93,7 +95,7 @@ class ClientSettings:
         for known in fields(self):
             if known.name.endswith("_s"):
                 seconds(known.name, getattr(self, known.name))
-        if self.ssl is not None and not isinstance(self.ssl, tls.SSLContext):
+        if self.ssl is not None and not _is_context(self.ssl):
             raise InvalidValue(
                 f"ssl is {shown(repr(self.ssl))}: give an ssl.SSLContext, for example"
                 " ssl.create_default_context(), or None"
@@ -121,6 +123,12 @@ def instead_of(own: ClientSettings, given: ClientSettings | None) -> ClientSetti
             f"{', '.join(sorted(both))} beside settings=, which says it otherwise: say it there"
         )
     return given
+
+
+def _is_context(given: object) -> bool:
+    from ssl import SSLContext  # noqa: PLC0415  (slow to load, wanted by few)
+
+    return isinstance(given, SSLContext)
 
 
 def parse_name_servers(given: str) -> tuple[str, ...]:

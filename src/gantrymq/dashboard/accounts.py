@@ -14,12 +14,12 @@ import re
 import secrets
 import threading
 from contextlib import contextmanager
-from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from gantrymq.errors import GantryError, InvalidValue
+from gantrymq.model.roles import Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,31 +37,6 @@ FILE_BYTES_MAX: Final = 1024 * 1024
 LOCK_TRIES_MAX: Final = 250
 LOCK_WAIT_S: Final = 0.02
 _NAME: Final = re.compile(r"[A-Za-z0-9._@-]{1,64}")
-
-
-class Role(IntEnum):
-    """What an account may do; each may what the ones below it may."""
-
-    VIEWER = 1
-    OPERATOR = 2
-    ADMIN = 3
-
-    @property
-    def text(self) -> str:
-        """Return it as people write it."""
-        return self.name.lower()
-
-    @classmethod
-    def parse(cls, text: str) -> Role:
-        """Read what people write.
-
-        Raises:
-            InvalidValue: it is none.
-        """
-        for role in cls:
-            if role.text == text.lower():
-                return role
-        raise InvalidValue(f"{text!r} is no role: give viewer, operator or admin")
 
 
 class Account(msgspec.Struct, frozen=True):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from starlette.applications import Starlette
 from starlette.routing import Route
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from gantrymq.dashboard.api.login import log_in, who_am_i
 from gantrymq.dashboard.api.table import ENDPOINTS
@@ -57,4 +58,8 @@ def make_app(parts: Parts, endpoints: Iterable[Endpoint] = ENDPOINTS) -> ASGIApp
         Route("/api/{path:path}", api, methods=methods),
         Route("/{path:path}", page, methods=["GET"]),
     ]
-    return Security(Starlette(routes=routes), parts.settings)
+    app = Security(Starlette(routes=routes), parts.settings)
+    if not parts.settings.proxies:
+        return app
+    # What a proxy says of who asks counts only if it is one of those that were named.
+    return cast("ASGIApp", ProxyHeadersMiddleware(cast("Any", app), list(parts.settings.proxies)))

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from gantrymq.admin.session import Session
-    from gantrymq.dashboard.accounts import Role
     from gantrymq.dashboard.parts import Parts
+    from gantrymq.model.roles import Role
 
 PAGE_ROWS: Final = 50
 PAGE_ROWS_MAX: Final = 200
@@ -41,6 +41,7 @@ class Call:
     role: Role
     address: str
     token: str = ""
+    is_secure: bool = False
     target: str = ""
     """What the audit log says was changed."""
     detail: str = ""

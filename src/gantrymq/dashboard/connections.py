@@ -6,6 +6,7 @@ connections that ask nothing. The broker beside it needs those file descriptors.
 
 from __future__ import annotations
 
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import TYPE_CHECKING, Final
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     import asyncio
 
 CONNECTIONS_OF_ONE_MAX: Final = 128
-"""From one address; a proxy's count as one, so this is no small number."""
+"""From one address that is no proxy."""
 HEAD_S_MAX: Final = 10.0
 """For a request's head, and for what is left of a body that nobody reads any more."""
 ANSWER_S_MAX: Final = 300.0
@@ -26,6 +27,8 @@ ANSWER_S_MAX: Final = 300.0
 class BoundedProtocol(H11Protocol):
     """One connection."""
 
+    proxies: tuple[IPv4Network | IPv6Network, ...] = ()
+    """Many people are behind one of these: it has as many connections as there are."""
     _network: str = ""
     _timer: asyncio.TimerHandle | None = None
     _is_timed_for_work = False
@@ -43,9 +46,20 @@ class BoundedProtocol(H11Protocol):
     def _is_welcome(self) -> bool:
         if len(self.connections) > CONNECTIONS_MAX:
             return False
+        if self.client is not None and self._is_proxy(self.client[0]):
+            return True
         listed = [each for each in self.connections if isinstance(each, BoundedProtocol)]
         own = [each for each in listed if each._network == self._network]
         return len(own) <= CONNECTIONS_OF_ONE_MAX
+
+    def _is_proxy(self, host: str) -> bool:
+        if not self.proxies:
+            return False
+        try:
+            address = ip_address(host.partition("%")[0])
+        except ValueError:
+            return False
+        return any(address in network for network in self.proxies)
 
     def data_received(self, data: bytes) -> None:
         """Take what came; a request that is whole has more time than one that is not."""
@@ -85,3 +99,9 @@ class BoundedProtocol(H11Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def protocol_with(proxies: tuple[str, ...]) -> type[BoundedProtocol]:
+    """Return the protocol of a server that is behind these."""
+    networks = tuple(map(ip_network, proxies))
+    return type("_Protocol", (BoundedProtocol,), {"proxies": networks})

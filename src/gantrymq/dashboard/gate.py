@@ -21,7 +21,6 @@ import msgspec
 from starlette.responses import Response
 
 from gantrymq.dashboard import audit
-from gantrymq.dashboard.accounts import Role
 from gantrymq.dashboard.bodies import read_body
 from gantrymq.dashboard.calls import Call, Download
 from gantrymq.dashboard.refusing import Refused, error_response
@@ -29,6 +28,7 @@ from gantrymq.dashboard.sessions import is_same
 from gantrymq.dashboard.settings import CALL_S_MAX, CALLS_MAX, CALLS_OF_ONE_MAX, CHANGES_MAX
 from gantrymq.dashboard.throttle import Throttle
 from gantrymq.errors import GantryError
+from gantrymq.model.roles import Role
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -94,7 +94,8 @@ class Gate:
             body = await read_body(request, endpoint.bytes_max)
         token = request.cookies.get(COOKIE, "")
         query = {} if endpoint.is_change else request.query_params
-        call = Call(self._parts, query, body, user, role, peer_of(request), token)
+        call = Call(self._parts, query, body, user, role, peer_of(request), token,
+                    is_secure=is_secure(self._parts, request))  # fmt: skip
         if endpoint.is_change:
             return await self._change(endpoint, call)
         async with asyncio.timeout(CALL_S_MAX):
@@ -194,6 +195,11 @@ def check_origin(request: Request) -> None:
 def peer_of(request: Request) -> str:
     """Return the address that a request came from."""
     return request.client.host if request.client is not None else "?"
+
+
+def is_secure(parts: Parts, request: Request) -> bool:
+    """Tell whether a browser speaks TLS: to this server, or to a proxy that was named to it."""
+    return parts.settings.is_encrypted or request.url.scheme == "https"
 
 
 def is_plain(character: str) -> bool:

@@ -2,6 +2,7 @@
 
 Each has a journal (`admin.journal`) in the dashboard's folder, named after what it is to do, so
 that the same order given again goes on where it stopped, also after a restart. A dry run has none.
+The outcomes of each message are kept for the last twenty orders (`admin.redrive_files`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from gantrymq.admin import redrive
 from gantrymq.admin.redrive import Progress
+from gantrymq.admin.redrive_files import SUFFIX, make_room
 from gantrymq.dashboard.accounts import make_folder
 from gantrymq.errors import GantryError, InvalidValue
 
@@ -119,7 +121,9 @@ class Jobs:
             job.progress = progress
 
         try:
-            path = None if job.order.dry_run else self._journal(job.order)
+            path = None
+            if not job.order.dry_run:
+                path = await asyncio.to_thread(self._journal, job.order)
             job.progress = await redrive.run(self._session, job.order, path, watch)
             job.state = "done"
         except asyncio.CancelledError:
@@ -137,7 +141,9 @@ class Jobs:
         make_folder(self._folder)
         told = json.dumps(order.job(), sort_keys=True).encode()
         safe = "".join(each if each.isalnum() or each in "-_" else "_" for each in order.group)
-        return self._folder / f"{safe[:64]}-{hashlib.sha256(told).hexdigest()[:12]}.jsonl"
+        path = self._folder / f"{safe[:64]}-{hashlib.sha256(told).hexdigest()[:12]}{SUFFIX}"
+        make_room(path)
+        return path
 
     def _forget_old(self) -> None:
         ended = [job.id for job in self._jobs.values() if job.state != RUNNING]

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 import uvicorn
 
-from gantrymq.dashboard.accounts import Role, generated_password, make_account
+from gantrymq.dashboard.accounts import generated_password, make_account
 from gantrymq.dashboard.app import make_app
-from gantrymq.dashboard.connections import BoundedProtocol
+from gantrymq.dashboard.connections import protocol_with
 from gantrymq.dashboard.parts import Parts
 from gantrymq.dashboard.settings import CONNECTIONS_MAX, KEEP_ALIVE_S
+from gantrymq.model.roles import Role
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -65,7 +66,7 @@ class DashboardServer:
         certificate, key = self.settings.certificate, self.settings.key
         config = uvicorn.Config(
             make_app(self.parts), log_config=None, access_log=False, lifespan="off", ws="none",
-            http=BoundedProtocol, limit_concurrency=CONNECTIONS_MAX,
+            http=protocol_with(self.settings.proxies), limit_concurrency=CONNECTIONS_MAX,
             timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=STOP_S_MAX, server_header=False, proxy_headers=False,
             ssl_certfile=certificate, ssl_keyfile=key,

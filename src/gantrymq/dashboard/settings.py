@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING, Final
 
+from gantrymq.errors import InvalidValue
 from gantrymq.wire.hosts import is_loopback
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ class DashboardSettings:
     """A folder with reports of `gantrymq pipeline run --report`."""
     hosts: tuple[str, ...] = ()
     """Names by which browsers may call it; beside them, on loopback, those of this machine."""
+    proxies: tuple[str, ...] = ()
+    """Addresses and networks of proxies whose word is taken for who asks, and whether by TLS."""
     certificate: Path | None = None
     key: Path | None = None
     credentials: Credentials | None = field(default=None, repr=False)
@@ -73,6 +76,23 @@ class DashboardSettings:
         if ":" in host and not host.startswith("["):
             host = f"[{host}]"
         return f"{scheme}://{host}:{port}"
+
+
+def check_proxy(text: str) -> str:
+    """Return the address or network of a proxy.
+
+    Raises:
+        InvalidValue: it is neither, or everybody.
+    """
+    try:
+        found = ip_network(text)
+    except ValueError as error:
+        raise InvalidValue(
+            f"{text!r} is no proxy: give its address, or a network as 10.1.0.0/24 ({error})"
+        ) from None
+    if not found.prefixlen:
+        raise InvalidValue(f"{text} is everybody, who could then say to be anybody: name proxies")
+    return text
 
 
 def network_of(host: str) -> str:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 from gantrymq.broker.protection import protect
 from gantrymq.errors import InvalidValue, shown
 from gantrymq.model.names import TRACE_TOPIC
+from gantrymq.model.roles import Role
 from gantrymq.security.access import Access
 from gantrymq.security.account_files import SUFFIXES, AccountFiles
-from gantrymq.security.levels import Level
 from gantrymq.security.live_users import FILE_NAME, LiveUsers, key_path_of
 from gantrymq.security.requests import AccountRequests
 from gantrymq.wire.signing import signed
@@ -118,7 +118,7 @@ class NodeAccess:
                 )
             return
         both = (*rules.accounts.values(), *users.values())
-        if not is_white and not any(one.level is Level.ADMIN for one in both):
+        if not is_white and not any(one.level is Role.ADMIN for one in both):
             raise InvalidValue(
                 f"nobody is an administrator: none of the {len(users)} users of {self.users.path} "
                 "has the role admin, and no account has admin: true; make one with "

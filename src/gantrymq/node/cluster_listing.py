@@ -11,6 +11,7 @@ from gantrymq.wire.codes import RequestCode, ResponseCode
 from gantrymq.wire.command import Command
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable
 
 
@@ -28,10 +29,13 @@ class BrokerRow(NamedTuple):
 
 
 async def list_brokers(
-    name_server: str, timeout_s: float = 3.0, sign: Callable[[Command], Command] | None = None
+    name_server: str,
+    timeout_s: float = 3.0,
+    sign: Callable[[Command], Command] | None = None,
+    tls: ssl.SSLContext | None = None,
 ) -> list[BrokerRow]:
     """Return all brokers, by name and id; none if the name server does not answer."""
-    connections = Connections(sign=sign)
+    connections = Connections(tls=tls, sign=sign)
     try:
         request = Command.request(RequestCode.GET_BROKER_CLUSTER_INFO, 0)
         answer = await connections.ask(name_server, request, timeout_s)

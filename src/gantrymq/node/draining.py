@@ -20,6 +20,7 @@ from gantrymq.wire.codes import RequestCode, ResponseCode
 from gantrymq.wire.command import Command
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable
 
     Sign = Callable[[Command], Command]
@@ -34,31 +35,40 @@ class NotDrained(GantryError):
     """It cannot be done; the text says why, and what to do."""
 
 
-async def undrain(address: str, sign: Sign | None = None) -> None:
+async def undrain(
+    address: str, sign: Sign | None = None, tls: ssl.SSLContext | None = None
+) -> None:
     """Let a broker take part again.
 
     Raises:
         GantryError: it does not answer, or refuses.
     """
-    connections = Connections(sign=sign)
+    connections = Connections(tls=tls, sign=sign)
     try:
         await _set_draining(connections, address, draining=False)
     finally:
         await connections.close()
 
 
-async def drain(address: str, seconds: float, *, alone: bool, sign: Sign | None = None) -> None:
+async def drain(
+    address: str,
+    seconds: float,
+    *,
+    alone: bool,
+    sign: Sign | None = None,
+    tls: ssl.SSLContext | None = None,
+) -> None:
     """Drain a broker and wait for that; with `alone` even the only one there is.
 
     Raises:
         GantryError: it does not answer, refuses, or is still in use when the time is over.
     """
-    connections = Connections(sign=sign)
+    connections = Connections(tls=tls, sign=sign)
     try:
         settings = await _settings(connections, address)
         has_failover = bool(settings.get("failoverEtcd"))
         if not alone:
-            await _check_others(settings, sign)
+            await _check_others(settings, sign, tls)
         await _set_draining(connections, address, draining=True)
         try:
             async with asyncio.timeout(seconds):
@@ -74,11 +84,13 @@ async def drain(address: str, seconds: float, *, alone: bool, sign: Sign | None 
         await connections.close()
 
 
-async def _check_others(settings: dict[str, str], sign: Sign | None) -> None:
+async def _check_others(
+    settings: dict[str, str], sign: Sign | None, tls: ssl.SSLContext | None
+) -> None:
     """Refuse to drain the only broker that could take sends."""
     name = settings.get("brokerName", "")
     for name_server in filter(None, settings.get("namesrvAddr", "").split(";")):
-        rows = await list_brokers(name_server.strip(), sign=sign)
+        rows = await list_brokers(name_server.strip(), sign=sign, tls=tls)
         if settings.get("failoverEtcd"):
             others = sum(row.name == name for row in rows) - 1
         else:

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Final
 
 from gantrymq.errors import ContentError, shown
 from gantrymq.model.names import TRACE_TOPIC
+from gantrymq.model.roles import Role
 from gantrymq.security.accounts import Account, Permission, Secret, named
 from gantrymq.security.addresses import read_address
-from gantrymq.security.levels import Level, level_of
+from gantrymq.security.levels import level_of
 from gantrymq.security.needs import Need, managed_by, needs_of, topic_need
 from gantrymq.wire.codes import RequestCode
 from gantrymq.wire.response_errors import SystemFailure
@@ -175,7 +176,7 @@ class Access:
             managed = ()  # whoever may do nothing here is told that, and not what else is wrong
         if managed and all(account.may(need.resource, need.wanted) for need in managed):
             return
-        has = "has none" if account.level is Level.NONE else f"is {account.level.text}"
+        has = "has none" if account.level is Role.NONE else f"is {account.level.text}"
         also = "".join(f", or manage for {named(need.resource)}" for need in managed)
         raise AccessRefused(
             f"request {_code(code)} needs the role {level_of(code).text}{also}, and "

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from gantrymq.errors import InvalidValue, shown
 from gantrymq.model.names import NO_SEND_TOPICS, RETRY_PREFIX, SYSTEM_TOPIC_PREFIX
+from gantrymq.model.roles import Role
 from gantrymq.security.addresses import NOBODY, Addresses
-from gantrymq.security.levels import Level
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -130,7 +130,7 @@ class Principal(Protocol):
         ...
 
     @property
-    def level(self) -> Level:
+    def level(self) -> Role:
         """Return what it may do with the server as a whole."""
         ...
 
@@ -179,9 +179,9 @@ class Account:
         return f"the account {self.access_key}"
 
     @property
-    def level(self) -> Level:
+    def level(self) -> Role:
         """Return what it may do with the server as a whole: everything, or nothing."""
-        return Level.ADMIN if self.admin else Level.NONE
+        return Role.ADMIN if self.admin else Role.NONE
 
     @property
     def may_everything(self) -> bool:

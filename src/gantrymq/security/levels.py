@@ -7,28 +7,10 @@ settings, files of the store, key-value configuration, brokers that register, an
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import Final
 
+from gantrymq.model.roles import Role
 from gantrymq.wire.codes import RequestCode
-
-
-class Level(IntEnum):
-    """What one may do with a server as a whole; each may what the ones below it may."""
-
-    NONE = 0
-    VIEWER = 1
-    OPERATOR = 2
-    ADMIN = 3
-
-    @property
-    def text(self) -> str:
-        """Return it as people write it."""
-        return self.name.lower()
-
-
-BUILT_IN: Final = {level.text: level for level in Level if level is not Level.NONE}
-"""The roles that every file of users has."""
 
 _CODE: Final = RequestCode
 VIEWERS: Final = frozenset(
@@ -93,8 +75,8 @@ OPERATORS: Final = frozenset(
 """They change topics, groups and where groups are: what a service needs from day to day."""
 
 
-def level_of(code: int) -> Level:
+def level_of(code: int) -> Role:
     """Return who may make a request that is about the whole server."""
     if code in VIEWERS:
-        return Level.VIEWER
-    return Level.OPERATOR if code in OPERATORS else Level.ADMIN
+        return Role.VIEWER
+    return Role.OPERATOR if code in OPERATORS else Role.ADMIN

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final
 
 from gantrymq.errors import InvalidValue, shown
 from gantrymq.model.names import RETRY_PREFIX
-from gantrymq.security.levels import BUILT_IN, Level
+from gantrymq.model.roles import GIVEN, Role
 from gantrymq.security.sealing import is_sealed
 from gantrymq.security.users import ACTIONS, Rule, User, granted
 
@@ -85,14 +85,14 @@ class UserFile:
         """Return the same without a user."""
         return replace(self, users={key: one for key, one in self.users.items() if key != name})
 
-    def level(self, entry: UserEntry) -> Level:
+    def level(self, entry: UserEntry) -> Role:
         """Return what a user may do with the server as a whole."""
         role = self.roles.get(entry.role)
-        return BUILT_IN.get(entry.role if role is None else role.base, Level.NONE)
+        return GIVEN.get(entry.role if role is None else role.base, Role.NONE)
 
     def admins(self) -> list[str]:
         """Return the names of the administrators."""
-        return [name for name, one in self.users.items() if self.level(one) is Level.ADMIN]
+        return [name for name, one in self.users.items() if self.level(one) is Role.ADMIN]
 
 
 def built_users(file: UserFile, key: SealKey | None) -> dict[str, User]:
@@ -171,15 +171,15 @@ def _text(table: Mapping[str, object], name: str, where: str) -> str:
 
 def _role(name: str, table: Mapping[str, object]) -> RoleEntry:
     where = f"roles.{shown(name)}"
-    if name in BUILT_IN:
+    if name in GIVEN:
         raise InvalidValue(f"{where}: {name} is there already; give your role another name")
     if not _ACCESS_KEY.fullmatch(name):
         raise InvalidValue(f"{where}: a name has letters, digits and . _ @ -, at most 128")
     _known(table, {"base", "rules"}, where)
     base = _text(table, "base", where)
-    if base and base not in BUILT_IN:
+    if base and base not in GIVEN:
         raise InvalidValue(
-            f"{where}.base is {shown(base)!r}: say one of {', '.join(BUILT_IN)}, or leave it out"
+            f"{where}.base is {shown(base)!r}: say one of {', '.join(GIVEN)}, or leave it out"
         )
     return RoleEntry(base=base, rules=_rules(table.get("rules", []), where))
 
@@ -225,8 +225,8 @@ def check_role(role: str, roles: Mapping[str, RoleEntry], where: str) -> None:
     Raises:
         InvalidValue: it is neither built in nor defined.
     """
-    if role and role not in BUILT_IN and role not in roles:
-        known = ", ".join((*BUILT_IN, *roles))
+    if role and role not in GIVEN and role not in roles:
+        known = ", ".join((*GIVEN, *roles))
         raise InvalidValue(
             f"{where} is {shown(role)!r}, which is no role: say one of {known}, or define "
             f"[roles.{shown(role)}]"

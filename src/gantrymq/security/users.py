@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.model.names import retry_topic
+from gantrymq.model.roles import Role
 from gantrymq.security.accounts import Permission, Secret, is_group, is_inner_topic
 from gantrymq.security.addresses import NOBODY, Addresses
-from gantrymq.security.levels import Level
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -95,7 +95,7 @@ class User:
 
     access_key: str
     secret: Secret | None = None
-    level: Level = Level.NONE
+    level: Role = Role.NONE
     grants: Grants = Grants()
     certificates: tuple[str, ...] = ()
     """Names of certificates that prove who it is, without a signature."""
@@ -113,13 +113,13 @@ class User:
     @property
     def may_everything(self) -> bool:
         """Tell whether it is an administrator."""
-        return self.level is Level.ADMIN
+        return self.level is Role.ADMIN
 
     def may(self, resource: str, wanted: Permission) -> bool:
         """Tell whether it has any of the wanted permissions for a topic or group."""
-        if self.level is Level.ADMIN:
+        if self.level is Role.ADMIN:
             return True
-        if self.level >= Level.VIEWER and wanted & Permission.LOOK:
+        if self.level >= Role.VIEWER and wanted & Permission.LOOK:
             return True
         return bool(self.grants.of(resource) & wanted)
 

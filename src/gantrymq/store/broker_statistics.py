@@ -102,8 +102,6 @@ class BrokerStatistics:
         self._numbers: Numbers = (0,) * len(WINDOWS)
         self._moments: list[deque[int]] = [deque(maxlen=size) for _, size in WINDOWS]
         self._due: list[float] = [clock.monotonic()] * len(WINDOWS)
-        self.fall_behind_bytes: dict[str, int] = {}
-        self.fall_behind_ms: dict[str, int] = {}
         self.keys_refused = 0
         """Adds that were dropped since there were too many keys."""
 
@@ -160,25 +158,16 @@ class BrokerStatistics:
             self.add(Stat.QUEUE_GET_NUMS, f"{topic}@{queue_id}@{group}", messages)
             self.add(Stat.QUEUE_GET_SIZE, f"{topic}@{queue_id}@{group}", size)
 
-    def get_took(self, group: str, topic: str, queue_id: int, elapsed_ms: int) -> None:
-        """Count how long an answer to a pull took."""
+    def get_took(
+        self, group: str, topic: str, queue_id: int, elapsed_ms: int, pulls: int = 1
+    ) -> None:
+        """Count how long answers to pulls took, all of them together."""
         key = f"{queue_id}@{topic}@{group}" if self._with_queues else f"{topic}@{group}"
-        self.add(Stat.GROUP_GET_LATENCY, key, elapsed_ms)
+        self.add(Stat.GROUP_GET_LATENCY, key, elapsed_ms, pulls)
 
     def sent_back(self, group: str, topic: str) -> None:
         """Count a message that a consumer gave back for a retry."""
         self.add(Stat.SNDBCK_PUT_NUMS, f"{topic}@{group}", 1)
-
-    def fell_behind(
-        self, group: str, topic: str, queue_id: int, size: int, elapsed_ms: int
-    ) -> None:
-        """Note how far behind the end of the log a group reads."""
-        key = f"{queue_id}@{topic}@{group}"
-        if key in self.fall_behind_bytes or len(self.fall_behind_bytes) < KEYS_MAX:
-            self.fall_behind_bytes[key] = size
-            self.fall_behind_ms[key] = elapsed_ms
-        else:
-            self.keys_refused += 1
 
     def view(self, name: str, key: str) -> BrokerStats | None:
         """Return one count as VIEW_BROKER_STATS_DATA answers it; None if there is none."""
@@ -242,10 +231,11 @@ class BrokerStatistics:
             Stat.SNDBCK_PUT_NUMS,
         ):
             self._drop(stat, lambda key: key.startswith(f"{topic}@"))
-        self._forget_behind(
+        self._drop(
+            Stat.GROUP_GET_LATENCY,
             lambda key: (
                 f"@{topic}@" in key or (not self._with_queues and key.startswith(f"{topic}@"))
-            )
+            ),
         )
 
     def forget_group(self, group: str) -> None:
@@ -258,13 +248,7 @@ class BrokerStatistics:
             Stat.SNDBCK_PUT_NUMS,
         ):
             self._drop(stat, lambda key: key.endswith(f"@{group}"))
-        self._forget_behind(lambda key: key.endswith(f"@{group}"))
-
-    def _forget_behind(self, is_gone: Callable[[str], bool]) -> None:
-        self._drop(Stat.GROUP_GET_LATENCY, is_gone)
-        for table in (self.fall_behind_bytes, self.fall_behind_ms):
-            for key in [key for key in table if is_gone(key)]:
-                del table[key]
+        self._drop(Stat.GROUP_GET_LATENCY, lambda key: key.endswith(f"@{group}"))
 
     def _drop(self, stat: Stat, is_gone: Callable[[str], bool]) -> None:
         table = self._tables[stat]

@@ -116,7 +116,11 @@ class TransferSettings:
         "part of the RAM behind the log's end that counts as hot", live=True,
     )  # fmt: skip
     records_fall_behind: bool = setting(
-        "diskFallRecorded", True, YES_NO, "count how far behind a pull reads", live=True
+        "diskFallRecorded",
+        True,
+        YES_NO,
+        "does nothing: metrics say how far groups are behind",
+        live=True,
     )
     checks_offset_in_slave: bool = setting(
         "offsetCheckInSlave", False, YES_NO, "a slave corrects pull offsets too", live=True

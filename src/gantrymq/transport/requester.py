@@ -7,7 +7,6 @@ the service given here.
 from __future__ import annotations
 
 import asyncio
-import ssl
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.transport.addresses import split_address
@@ -18,6 +17,7 @@ from gantrymq.transport.table import ConnectionTable
 from gantrymq.wire.peer import PeerGone, PeerLate
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable
 
     from gantrymq.clock import Clock
@@ -40,7 +40,11 @@ def context_of(tls: ClientTls | ssl.SSLContext | None) -> ssl.SSLContext | None:
     Raises:
         InvalidValue: the settings are wrong.
     """
-    return tls if tls is None or isinstance(tls, ssl.SSLContext) else tls.context()
+    if tls is None:
+        return None
+    from ssl import SSLContext  # noqa: PLC0415  (slow to load, wanted by few)
+
+    return tls if isinstance(tls, SSLContext) else tls.context()
 
 
 async def connect(

@@ -6,13 +6,14 @@ import asyncio
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from gantrymq.admin import explaining, messages, topics
 from gantrymq.admin.session import Gathered, Session
+from gantrymq.wire.peer import PeerGone
 from gantrymq.wire.response_errors import NoMessage
 
 if TYPE_CHECKING:
-    import pytest
-
     from gantrymq.admin.messages import Found
 
 
@@ -86,3 +87,21 @@ def test_one_search_of_all_topics_at_a_time(monkeypatch: pytest.MonkeyPatch) -> 
     cluster = Cluster(monkeypatch, [f"T{n:04}" for n in range(100)], {"T0000"})
     assert len(cluster.run(5)) == 5
     assert cluster.searches_most == 1
+
+
+def test_that_nobody_has_it_is_not_said_while_somebody_is_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = Cluster(monkeypatch, ["Whole", "Half"], set())
+    gone = PeerGone("cannot connect to 10.0.0.2:10911")
+
+    async def query(_session: Session, topic: str, *_given: Any, **_more: Any) -> Any:  # noqa: ANN401
+        half: Gathered[str, list[Any]] = Gathered({"broker-a": []}, {"broker-b": gone})
+        return half if topic == "Half" else Gathered({"broker-a": []})
+
+    monkeypatch.setattr(messages, "query", query)
+    (error,) = cluster.run()
+    assert isinstance(error, NoMessage)
+    assert "in 2 topics; but who may have it did not answer: Half: cannot connect" in str(error)
+    with pytest.raises(PeerGone):
+        asyncio.run(explaining.find_message(Session("127.0.0.1:9876"), "some-id", "Half"))

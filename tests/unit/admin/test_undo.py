@@ -13,11 +13,11 @@ from gantrymq.admin.messages import topic_queue
 from gantrymq.admin.offsets import Move
 from gantrymq.admin.session import Gathered, Session
 from gantrymq.clock import SystemClock
-from gantrymq.dashboard.accounts import Role
 from gantrymq.dashboard.api import moving
 from gantrymq.dashboard.calls import Call
 from gantrymq.dashboard.undo import UndoFiles
 from gantrymq.errors import InvalidValue
+from gantrymq.model.roles import Role
 
 if TYPE_CHECKING:
     from pathlib import Path

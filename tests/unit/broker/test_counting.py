@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from gantrymq.store.broker_statistics import Stat
@@ -99,3 +101,24 @@ def test_many_topics_are_collected_now_and_then_and_whenever_asked_for() -> None
     assert len(taken) == 2, "three of four samples do without three thousand topics"
     assert counting.collect() == 3000
     assert counting.broker.total(Stat.TOPIC_PUT_NUMS, "T-0") == 3
+
+
+def test_how_long_pulls_took_is_counted() -> None:
+    rig = BrokerRig()
+    rig.store_some(b"a", b"b")
+    reads = rig.store.reads
+    real = reads.begin_pull
+
+    def slow(*given: Any) -> None:  # noqa: ANN401
+        rig.clock.jump(0.03)
+        real(*given)
+
+    reads.begin_pull = slow  # type: ignore[method-assign, assignment]
+    rig.ask(pull(0))
+    rig.ask(pull(2))  # finds nothing, and is not counted
+    counting = rig.broker.counting
+    counting.collect()
+    rig.clock.jump(10)
+    counting.sample()
+    (count,) = counting.broker._tables[Stat.GROUP_GET_LATENCY].values()
+    assert (count.value, count.times) == (30, 1)

@@ -226,6 +226,20 @@ def test_a_retry_makes_its_group_if_groups_may_be_made() -> None:
     assert strict.store.log.wrote_offset == 0
 
 
+def test_a_batch_for_a_group_is_taken_from_those_who_know_of_retries() -> None:
+    rig = rig_with()
+    rig.broker.tables.groups.put(SubscriptionGroup("Never", retry_times_max=0))
+    two = inner_message(b"one") + inner_message(b"two")
+    for group in ("G", "Never"):
+        assert rig.send(two, b=f"%RETRY%{group}", m="true", l="16").code == SUCCESS
+        assert rig.bodies(f"%RETRY%{group}") == [b"one", b"two"]
+        # No limit is named, as Apache's producers do; or it is reached.
+        for more in ({"l": None}, {"l": "0"}, {"l": "2", "j": "2"}):
+            refused = rig.send(two, b=f"%RETRY%{group}", m="true", **more)
+            assert refused.code == MESSAGE_ILLEGAL
+    assert rig.bodies("%DLQ%G") == rig.bodies("%DLQ%Never") == []
+
+
 # -- what is stored -------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gantrymq.cli.daily import apply as applying
-from gantrymq.cli.daily import clients, completion, doctor, explain
+from gantrymq.cli.daily import clients, completion, doctor, explain, redriving, resets
 from gantrymq.cli.daily import clusters as daily_clusters
 from gantrymq.cli.daily import dlq as dead_letters
 from gantrymq.cli.daily import groups as daily_groups
@@ -48,7 +48,7 @@ MQADMIN: list[ModuleType] = [
 ]  # fmt: skip
 DAILY: list[ModuleType] = [
     applying, clients, completion, daily_clusters, daily_groups, daily_messages, daily_topics,
-    dead_letters, doctor, explain,
+    dead_letters, doctor, explain, redriving, resets,
 ]  # fmt: skip
 
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gantrymq.dashboard.accounts import Role, make_account
+from gantrymq.dashboard.accounts import make_account
 from gantrymq.dashboard.api.table import ENDPOINTS
 from gantrymq.dashboard.app import make_app
 from gantrymq.dashboard.parts import Parts
 from gantrymq.dashboard.settings import DashboardSettings
+from gantrymq.model.roles import Role
 from gantrymq.testing.clock import VirtualClock
 from support import asgi
 

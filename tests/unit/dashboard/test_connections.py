@@ -139,3 +139,25 @@ def test_a_connection_too_many_is_refused(
         again[1].close()
 
     serve(work)
+
+
+def test_a_proxy_has_as_many_connections_as_people_behind_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "CONNECTIONS_OF_ONE_MAX", 2)
+
+    async def answered(proxies: tuple[str, ...]) -> int:
+        settings = DashboardSettings("127.0.0.1:1", tmp_path, port=0, login=False, proxies=proxies)
+        server = DashboardServer(settings)
+        await server.start()
+        try:
+            made = [await connect(server.port) for _ in range(4)]
+            told = [await is_answered(each) for each in made]
+            for _reader, writer in made:
+                writer.close()
+            return sum(told)
+        finally:
+            await server.stop()
+
+    assert asyncio.run(answered(())) == 2
+    assert asyncio.run(answered(("127.0.0.1",))) == 4

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gantrymq.broker.settings import broker_rows
-from gantrymq.dashboard.accounts import Account, Accounts, Role, make_account
+from gantrymq.dashboard.accounts import Account, Accounts, make_account
 from gantrymq.dashboard.api.configuration import CHANGEABLE, shown_value
 from gantrymq.dashboard.api.table import ENDPOINTS
 from gantrymq.dashboard.assets import FOR_GOOD
 from gantrymq.dashboard.sessions import IDLE_S_MAX
 from gantrymq.dashboard.settings import BODY_BYTES_MAX
+from gantrymq.model.roles import Role
 from gantrymq.store.settings import known_settings
 
 if TYPE_CHECKING:
@@ -166,6 +167,33 @@ def test_guessing_stops_after_some_tries(desk: Desk) -> None:
     assert desk.log_in("admin").status == 429
     desk.clock.jump(61)
     assert desk.log_in("admin").status == 200
+
+
+def test_people_behind_a_named_proxy_are_told_apart(make_desk: Callable[..., Desk]) -> None:
+    desk = make_desk(proxies=("127.0.0.0/8",))
+    data = {"user": "admin", "password": "a guess"}
+    for _ in range(12):
+        last = desk.ask("POST", "/api/login", data=data, x_forwarded_for="10.0.0.9")
+    assert last.status == 429
+    # What a browser sends itself stands in front of what the proxy saw.
+    forged = desk.ask("POST", "/api/login", data=data, x_forwarded_for="10.0.0.7, 10.0.0.9")
+    assert forged.status == 429
+    right = {"user": "admin", "password": "long enough"}
+    good = desk.ask("POST", "/api/login", data=right, x_forwarded_for="10.0.0.8",
+                    x_forwarded_proto="https")  # fmt: skip
+    assert good.status == 200
+    assert "; secure" in good.cookies[0].lower()
+    assert {(each.address, each.outcome) for each in desk.parts.audit.newest_first()} == {
+        ("10.0.0.9", "refused"), ("10.0.0.8", "done"),
+    }  # fmt: skip
+
+
+def test_nobody_else_is_believed_who_they_are(make_desk: Callable[..., Desk]) -> None:
+    for proxies in ((), ("10.1.0.0/16",)):
+        desk = make_desk(proxies=proxies)
+        desk.ask("POST", "/api/login", data={"user": "admin", "password": "x"},
+                 x_forwarded_for="10.0.0.9")  # fmt: skip
+        assert next(iter(desk.parts.audit.newest_first())).address == "127.0.0.1"
 
 
 def test_a_session_ends_with_time_with_logout_and_with_the_account(desk: Desk) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gantrymq.dashboard import sessions as sessions_of
-from gantrymq.dashboard.accounts import Account, Role
+from gantrymq.dashboard.accounts import Account
 from gantrymq.dashboard.audit import (
     DONE,
     FAILED,
@@ -24,6 +24,7 @@ from gantrymq.dashboard.cache import ENTRIES_MAX, Cache
 from gantrymq.dashboard.sessions import Sessions
 from gantrymq.dashboard.throttle import KEYS_MAX, Throttle
 from gantrymq.errors import GantryError
+from gantrymq.model.roles import Role
 from gantrymq.testing.clock import VirtualClock
 
 if TYPE_CHECKING:

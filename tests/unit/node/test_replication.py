@@ -346,7 +346,7 @@ def test_a_busy_master_sends_readers_to_its_slave(run: Run, tmp_path: Path) -> N
 
 
 def _counting(served: dict[str, int], name: str) -> Callable[..., None]:
-    def pulled(_group: str, _topic: str, _queue: int, messages: int, _size: int) -> None:
+    def pulled(_g: str, _t: str, _queue: int, messages: int, *_more: float) -> None:
         served[name] += messages
 
     return pulled

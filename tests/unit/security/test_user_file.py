@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gantrymq.errors import InvalidValue
+from gantrymq.model.roles import Role
 from gantrymq.security import user_file
 from gantrymq.security.accounts import Permission, Secret
-from gantrymq.security.levels import Level
 from gantrymq.security.sealing import SealKey
 from gantrymq.security.user_file import RoleEntry, UserEntry, UserFile, built_users
 from gantrymq.security.users import ACTIONS, Rule
@@ -41,7 +41,7 @@ def test_a_file_is_read() -> None:
     users = built_users(user_file.read(FILE.encode()), KEY)
     anna, ben, carl = users["anna"], users["ben@example.com"], users["carl"]
     assert anna.secret == Secret("secret-of-anna")
-    assert (anna.level, ben.level, carl.level) == (Level.VIEWER, Level.ADMIN, Level.NONE)
+    assert (anna.level, ben.level, carl.level) == (Role.VIEWER, Role.ADMIN, Role.NONE)
     for resource, wanted, may in (
         ("Orders", Permission.PUB, True),
         ("Orders2", Permission.PUB, False),

@@ -161,18 +161,15 @@ def test_what_is_deleted_is_forgotten() -> None:
             stats.got(group, topic, 0, 1, 1)
             stats.get_took(group, topic, 0, 1)
             stats.sent_back(group, topic)
-            stats.fell_behind(group, topic, 0, 10, 20)
     stats.forget_topic("t")
     assert stats.view("TOPIC_PUT_NUMS", "t") is None
     assert stats.view("GROUP_GET_NUMS", "t@g") is None
     assert stats.view("GROUP_GET_LATENCY", "0@t@g") is None
     assert stats.view("TOPIC_PUT_NUMS", "tt") is not None
-    assert list(stats.fall_behind_bytes) == ["0@tt@g", "0@tt@gg"]
     stats.forget_group("g")
     assert stats.view("GROUP_GET_NUMS", "tt@g") is None
     assert stats.view("QUEUE_GET_SIZE", "tt@0@g") is None
     assert stats.view("GROUP_GET_NUMS", "tt@gg") is not None
-    assert stats.fall_behind_ms == {"0@tt@gg": 20}
     stats.forget_group("gg")
     stats.forget_topic("tt")
     assert stats._keys == len(stats._tables[Stat.BROKER_PUT_NUMS]) + 1
@@ -194,9 +191,6 @@ def test_the_number_of_keys_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None
     stats.forget_topic("a")
     stats.put("b", 0, 1, 1)
     assert stats.view("TOPIC_PUT_NUMS", "b") is not None
-    for queue_id in range(5):
-        stats.fell_behind("g", "t", queue_id, 1, 1)
-    assert len(stats.fall_behind_bytes) == 3
 
 
 class _Sample(NamedTuple):

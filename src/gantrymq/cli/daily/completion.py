@@ -19,7 +19,10 @@ OTHERS = {
     "pipeline": ["list", "run", "java"],
     "dashboard": ["user"], "user": ["add", "list", "remove", "passwd", "rekey"],
 }  # fmt: skip
-EVERYWHERE = ["--help", "--namesrv", "--json", "--timeout", "--access-key", "--secret-key"]
+EVERYWHERE = [
+    "--help", "--namesrv", "--json", "--timeout", "--access-key", "--secret-key",
+    "--cluster-trust", "--cluster-certificate", "--cluster-key",
+]  # fmt: skip
 
 
 def _tree() -> dict[str, list[str]]:

@@ -168,6 +168,7 @@ async def trace(session: Session, given: Given) -> Answer:
     from gantrymq.model.names import TRACE_TOPIC  # noqa: PLC0415
 
     topic = given.maybe("trace-topic") or TRACE_TOPIC
-    found = await traces_of(session, given.text("ID"), topic)
-    return Answer([trace_table(found) if found else f"{topic} has no trace of it"],
-                  trace_table(found).data())  # fmt: skip
+    problems: list[str] = []
+    found = await traces_of(session, given.text("ID"), topic, problems=problems)
+    said = f"{topic} has no trace of it" if not problems else "nothing was found of it"
+    return Answer([trace_table(found) if found else said], trace_table(found).data(), problems)

@@ -50,7 +50,7 @@ NOUNS: Final[dict[str, dict[str, Verb]]] = {
             "groups", "delete", "GROUP --yes", "what goes with a group; --yes: delete all of it"
         ),
         "reset": Verb(
-            "groups",
+            "resets",
             "reset",
             "GROUP [TOPIC] --to-time= --to-offset= --to= --queue= --offline --yes --undo-file="
             " --undo=",
@@ -75,7 +75,7 @@ NOUNS: Final[dict[str, dict[str, Verb]]] = {
         "list": Verb("dlq", "list_groups", "", "groups that have dead letters"),
         "show": Verb("dlq", "show", f"GROUP {_FILTER} --topic= --max=", "a group's dead letters"),
         "redrive": Verb(
-            "dlq",
+            "redriving",
             "redrive",
             f"GROUP --to= {_FILTER} --topic= --rate= --loops= --count= --dry-run --job=",
             "send dead letters again, as a job that can be killed and goes on",

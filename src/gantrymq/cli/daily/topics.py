@@ -35,8 +35,11 @@ async def list_topics(session: Session, given: Given) -> Answer:
             and not name.startswith((RETRY_PREFIX, DLQ_PREFIX))
         ]  # fmt: skip
 
+    silent: list[str] = []
+
     async def look(name: str) -> tuple[object, ...]:
         status = await topics.topic_status(session, name)
+        silent.extend(status.answers.complaints)
         held = sum(each.max_offset - each.min_offset for each in status.queues)
         last = max((each.updated_ms for each in status.queues), default=0)
         brokers = len({each.queue.broker_name for each in status.queues})
@@ -44,7 +47,8 @@ async def list_topics(session: Session, given: Given) -> Answer:
 
     answers = await session.gather(names, look)
     heads = ("TOPIC", "BROKERS", "QUEUES", "MESSAGES", "LAST MESSAGE")
-    return Answer([Table(heads, list(answers.found.values()))], problems=answers.complaints)
+    problems = [*dict.fromkeys(silent), *answers.complaints]
+    return Answer([Table(heads, list(answers.found.values()))], problems=problems)
 
 
 async def show(session: Session, given: Given) -> Answer:
@@ -71,14 +75,19 @@ async def show(session: Session, given: Given) -> Answer:
     told = await topics.consumers_of(session, name)
     readers = sorted({group for found in told.found.values() for group in found})
 
+    silent: list[str] = []
+
     async def look(group: str) -> tuple[object, ...]:
-        return group, (await progress(session, group, name)).behind
+        found = await progress(session, group, name)
+        silent.extend(f"{broker}: {error}" for broker, error in found.problems.items())
+        return group, found.behind
 
     answers = await session.gather(readers, look)
     groups = Table(("GROUP", "BEHIND"), list(answers.found.values()))
     data = {"topic": name, "brokers": places.data(), "queues": queues.data(),
             "groups": groups.data()}  # fmt: skip
-    problems = [*status.answers.complaints, *told.complaints, *answers.complaints]
+    silent += [*status.answers.complaints, *told.complaints]
+    problems = [*dict.fromkeys(silent), *answers.complaints]
     parts: list[Table | str] = [places, "", queues, ""]
     parts.append(groups if readers or problems else "no group has read it")
     return Answer(parts, data, problems)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -11,7 +12,7 @@ from gantrymq.admin import groups, topics
 from gantrymq.cli.mqadmin.topics import read_list
 from gantrymq.cli.output import Answer, Table, moment
 from gantrymq.errors import InvalidValue
-from gantrymq.model.group import SubscriptionGroup
+from gantrymq.model.group import RetryPolicy, SubscriptionGroup
 from gantrymq.model.names import dlq_topic, retry_topic
 from gantrymq.wire.bodies.assignment import (
     REQUEST_MODE_SETTING,
@@ -49,6 +50,34 @@ def version_text(ordinal: int) -> str:
     from gantrymq.admin.versions import version_name  # noqa: PLC0415
 
     return version_name(ordinal)
+
+
+_NEWER_SETTINGS: Final = (
+    ("groupRetryPolicy", "retry_policy"),
+    ("groupSysFlag", "system_flags"),
+    ("consumeTimeoutMinute", "consume_timeout_min"),
+    ("subscriptionDataSet", "subscriptions"),
+    ("attributes", "attributes"),
+)
+"""What mqadmin 5.5.0 prints beside them; a 4.9 broker has their defaults."""
+
+
+def _java_text(value: object) -> str:
+    """Return a setting as mqadmin prints it."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, RetryPolicy):
+        kinds = (value.exponential, value.customized)
+        known = ["null" if each is None else str(msgspec.to_builtins(each)) for each in kinds]
+        return (
+            f"GroupRetryPolicy{{type={value.type.name}, exponentialRetryPolicy={known[0]},"
+            f" customizedRetryPolicy={known[1]}}}"
+        )
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{name}={text}' for name, text in value.items())}}}"
+    return str(value)
 
 
 def group_data(group: SubscriptionGroup) -> dict[str, object]:
@@ -139,11 +168,9 @@ async def get_consumer_config(session: Session, given: Given) -> Answer:
         answer.parts.append(
             f"============================={cluster}:{name}============================="
         )
-        answer.parts += [
-            f"{key:<50}=  {str(value).lower() if isinstance(value, bool) else value}"
-            for key, value in group_data(each).items()
-        ]
-        data[name] = msgspec.to_builtins({"cluster": cluster, **group_data(each)})
+        told = {**group_data(each), **{key: getattr(each, name) for key, name in _NEWER_SETTINGS}}
+        answer.parts += [f"{key:<50}=  {_java_text(value)}" for key, value in told.items()]
+        data[name] = msgspec.to_builtins({"cluster": cluster, **told})
     answer.data = data
     return answer
 

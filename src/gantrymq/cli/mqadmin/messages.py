@@ -136,7 +136,7 @@ async def _by_either_id(session: Session, text: str, topic: str | None) -> Messa
     except (InvalidValue, NoMessage):
         if topic is None:
             raise
-    found = messages.found_in(await messages.query(session, topic, text, unique=True))
+    found = messages.surely_found_in(await messages.query(session, topic, text, unique=True))
     if not found:
         raise NoMessage(f"topic {topic} has no message with the id {text}")
     return found[0].record
@@ -181,9 +181,8 @@ async def query_msg_by_unique_key(session: Session, given: Given) -> Answer:
     topic, key = given.text("topic"), given.text("msgId")
     cluster = given.maybe("cluster")
     answers = await messages.query(session, topic, key, unique=True, cluster=cluster)
-    found = messages.found_in(answers)
+    found = messages.surely_found_in(answers)
     if not found:
-        answers.check()
         raise NoMessage(f"topic {topic} has no message with the id {key}")
     if given.maybe("consumerGroup") and given.maybe("clientId"):
         return await _consume(session, given, found[0].record)

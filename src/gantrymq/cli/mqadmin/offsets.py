@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gantrymq.admin import offsets
+from gantrymq.admin.committed import committed_offsets
 from gantrymq.cli.output import Answer, Table
 from gantrymq.errors import InvalidValue
 from gantrymq.wire.response_errors import ConsumerNotOnline
@@ -115,7 +116,7 @@ async def skip_accumulated_message(session: Session, given: Given) -> Answer:
 async def clone_group_offset(session: Session, given: Given) -> Answer:
     """Copy the offsets of one group to another."""
     source, target, topic = given.text("srcGroup"), given.text("destGroup"), given.text("topic")
-    known = await offsets.committed_offsets(session, source, topic)
+    known = await committed_offsets(session, source, topic)
     if not known:
         raise InvalidValue(f"group {source} has no offsets in topic {topic}")
     if await offsets.is_online(session, target):

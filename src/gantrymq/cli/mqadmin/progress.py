@@ -96,7 +96,13 @@ async def all_groups(session: Session) -> Answer:
             model.name if model is not None else "", int(told.tps), told.behind,
         ))  # fmt: skip
     heads = ("#Group", "#Count", "#Version", "#Type", "#Model", "#TPS", "#Diff Total")
-    return Answer([Table(heads, rows)], problems=answers.complaints)
+    silent = [
+        f"{broker}: {error}"
+        for told, _members in answers.found.values()
+        for broker, error in told.problems.items()
+    ]
+    problems = [*dict.fromkeys(silent), *answers.complaints]
+    return Answer([Table(heads, rows)], problems=problems)
 
 
 async def start_monitoring(session: Session, given: Given) -> Answer:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from gantrymq.admin import brokers as brokers_of
 from gantrymq.admin.session import NoSuchTarget
-from gantrymq.dashboard.accounts import Role
 from gantrymq.dashboard.calls import Endpoint, problem_data
 from gantrymq.dashboard.sampling import number
 from gantrymq.errors import GantryError
+from gantrymq.model.roles import Role
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

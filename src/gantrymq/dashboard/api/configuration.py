@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.admin import brokers as brokers_of
-from gantrymq.dashboard.accounts import Role
 from gantrymq.dashboard.calls import Endpoint, problem_data
 from gantrymq.errors import InvalidValue
+from gantrymq.model.roles import Role
 
 if TYPE_CHECKING:
     from gantrymq.dashboard.calls import Call

@@ -12,7 +12,6 @@ from gantrymq.admin import topics as topics_of
 from gantrymq.admin.protected import check_may_change_group
 from gantrymq.admin.reading import Breaths
 from gantrymq.admin.search import search
-from gantrymq.dashboard.accounts import Role
 from gantrymq.dashboard.api.messages import (
     LOOKED_AT_BYTES_MAX,
     condition_of,
@@ -24,6 +23,7 @@ from gantrymq.dashboard.calls import Download, Endpoint, Page, Rows, problem_dat
 from gantrymq.errors import InvalidValue
 from gantrymq.limits import BODY_BYTES_MAX
 from gantrymq.model.names import DLQ_PREFIX, check_group, check_topic, dlq_topic
+from gantrymq.model.roles import Role
 from gantrymq.wire.peer import PeerLate
 from gantrymq.wire.response_errors import NoMessage
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from gantrymq.admin import deleting
 from gantrymq.admin import groups as groups_of
 from gantrymq.admin.explaining import queue_key, waiting_since
-from gantrymq.dashboard.accounts import Role
 from gantrymq.dashboard.api.members import members_of, model_of, told_mismatch
 from gantrymq.dashboard.api.names import group_kind, group_tables, known_topics
 from gantrymq.dashboard.api.topics import plan_data
@@ -16,6 +15,7 @@ from gantrymq.dashboard.calls import Endpoint, Page, Rows, problem_data
 from gantrymq.errors import GantryError, InvalidValue
 from gantrymq.model.group import SubscriptionGroup
 from gantrymq.model.names import check_group, dlq_topic
+from gantrymq.model.roles import Role
 from gantrymq.wire.response_errors import TopicNotExist
 
 if TYPE_CHECKING:

@@ -10,13 +10,14 @@ import msgspec
 from starlette.responses import Response
 
 from gantrymq.dashboard import audit
-from gantrymq.dashboard.accounts import NOBODY, Role, is_right, make_account
+from gantrymq.dashboard.accounts import NOBODY, is_right, make_account
 from gantrymq.dashboard.bodies import read_login
 from gantrymq.dashboard.calls import Endpoint
-from gantrymq.dashboard.gate import COOKIE, check_origin, peer_of
+from gantrymq.dashboard.gate import COOKIE, check_origin, is_secure, peer_of
 from gantrymq.dashboard.refusing import Refused, error_response
 from gantrymq.dashboard.settings import LOGIN_BYTES_MAX, network_of
 from gantrymq.errors import GantryError, InvalidValue
+from gantrymq.model.roles import Role
 from gantrymq.version import VERSION
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ async def log_in(parts: Parts, request: Request) -> Response:
     response = Response(msgspec.json.encode(told), media_type="application/json")
     response.set_cookie(
         COOKIE, token, path="/", httponly=True, samesite="strict",
-        secure=parts.settings.is_encrypted,
+        secure=is_secure(parts, request),
     )  # fmt: skip
     return response
 
@@ -103,7 +104,7 @@ async def log_out(call: Call) -> object:
     response = Response(b"{}", media_type="application/json")
     response.delete_cookie(
         COOKIE, path="/", httponly=True, samesite="strict",
-        secure=call.parts.settings.is_encrypted,
+        secure=call.is_secure,
     )  # fmt: skip
     call.parts.sessions.end(call.token)
     return response

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gantrymq.admin import groups as groups_of
-from gantrymq.dashboard.accounts import Role
 from gantrymq.dashboard.calls import Endpoint, problem_data
+from gantrymq.model.roles import Role
 from gantrymq.wire.response_errors import ConsumerNotOnline, TopicNotExist
 
 if TYPE_CHECKING:

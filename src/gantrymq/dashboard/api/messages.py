@@ -10,10 +10,10 @@ from gantrymq.admin import explaining, messages
 from gantrymq.admin.reading import Breaths
 from gantrymq.admin.search import Condition, search
 from gantrymq.admin.sending import resend
-from gantrymq.dashboard.accounts import Role
 from gantrymq.dashboard.calls import Download, Endpoint, plain, problem_data
 from gantrymq.errors import InvalidValue
 from gantrymq.model.names import TRACE_TOPIC
+from gantrymq.model.roles import Role
 from gantrymq.wire.sysflag import compression
 
 if TYPE_CHECKING:

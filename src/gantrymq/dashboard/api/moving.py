@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from gantrymq.admin import offsets
 from gantrymq.admin.protected import check_may_change_group
-from gantrymq.dashboard.accounts import Role
 from gantrymq.dashboard.calls import Endpoint, plain
 from gantrymq.errors import InvalidValue
 from gantrymq.model.names import check_group
+from gantrymq.model.roles import Role
 
 if TYPE_CHECKING:
     from gantrymq.admin.offsets import Move

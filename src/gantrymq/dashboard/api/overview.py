@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from gantrymq.admin import checkup
 from gantrymq.admin.groups import groups_in
-from gantrymq.dashboard.accounts import Role
 from gantrymq.dashboard.api.names import kind_of, known_topics
 from gantrymq.dashboard.calls import Endpoint
+from gantrymq.model.roles import Role
 
 if TYPE_CHECKING:
     from gantrymq.dashboard.calls import Call

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from gantrymq.dashboard.accounts import Role
 from gantrymq.dashboard.calls import Endpoint, problem_data
 from gantrymq.errors import InvalidValue
+from gantrymq.model.roles import Role
 from gantrymq.spark.jobs import JOB_MODULES
 from gantrymq.spark.report.values import Report
 

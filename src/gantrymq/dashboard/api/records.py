@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from gantrymq.dashboard.accounts import Role
 from gantrymq.dashboard.calls import Endpoint, Page, Rows
+from gantrymq.model.roles import Role
 
 if TYPE_CHECKING:
     from gantrymq.dashboard.audit import Entry

@@ -9,7 +9,6 @@ from gantrymq.admin import deleting
 from gantrymq.admin import groups as groups_of
 from gantrymq.admin import topics as topics_of
 from gantrymq.admin.sending import producer_for
-from gantrymq.dashboard.accounts import Role
 from gantrymq.dashboard.api.names import TOPIC_KINDS, kind_of, known_topics, topic_tables
 from gantrymq.dashboard.calls import Endpoint, Page, Rows, problem_data
 from gantrymq.dashboard.settings import BODY_BYTES_MAX
@@ -17,6 +16,7 @@ from gantrymq.errors import InvalidValue
 from gantrymq.limits import QUEUES_MAX
 from gantrymq.model.message import Message
 from gantrymq.model.names import check_topic
+from gantrymq.model.roles import Role
 from gantrymq.model.topic import Perm, TopicConfig
 from gantrymq.wire.response_errors import TopicNotExist
 
