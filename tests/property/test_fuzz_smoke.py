@@ -18,7 +18,8 @@ SECONDS = 2.0
 
 NAMES = [
     "frame", "header", "body", "properties", "batch", "record", "broker", "namesrv", "replication",
-    "sql92", "settings", "store", "arguments",
+    "tls", "metrics", "dashboard", "sql92", "settings", "accounts", "users", "declared", "config",
+    "store", "arguments",
 ]  # fmt: skip
 REGRESSIONS = sorted((ROOT / "fuzz" / "regressions").glob("*/*"))
 
