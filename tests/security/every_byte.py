@@ -2,6 +2,7 @@
 
     python tests/security/every_byte.py                all of it: some minutes (make flips)
     python tests/security/every_byte.py --only commitlog --how clean --step 7 --first 3
+    python tests/security/every_byte.py --how clean-extended       queues with extensions
 
 Exit status 1 if anything was served that must not be, or was missing or refused without need.
 """
@@ -20,6 +21,10 @@ sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / 
 from support.flips import ROOT, Outcome, Sample, flip  # noqa: E402
 
 
+HOWS = ("clean", "crash", "clean-extended", "crash-extended")
+"""The latter two are for the files that only they have, unless others are named."""
+
+
 def say(text: str) -> None:
     """Print a line at once."""
     sys.stdout.write(f"{text}\n")
@@ -34,6 +39,8 @@ def word(found: Outcome) -> str:
         return f"served, {found.wrong[0]} changed"
     if found.viewed_wrong:
         return f"viewed, {found.viewed_wrong[0]} changed"
+    if found.not_come:
+        return "what waited never comes"
     if found.missing:
         return "that message is passed over" if len(found.missing) == 1 else "cut at the damage"
     return "nothing to be seen"
@@ -43,18 +50,19 @@ def main() -> int:
     """Run; print a table of what became of how many bytes."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", default="", help="files whose path begins like this")
-    parser.add_argument("--how", choices=["clean", "crash", "both"], default="both")
+    parser.add_argument("--how", choices=[*HOWS, "all"], default="all")
     parser.add_argument("--step", type=int, default=1, help="every n-th byte (default 1)")
     parser.add_argument("--first", type=int, default=0, help="the first byte of each file")
     chosen = parser.parse_args()
     logging.disable(logging.CRITICAL)
     problems, count, began = 0, 0, time.monotonic()
-    for how in ("clean", "crash") if chosen.how == "both" else (chosen.how,):
-        sample = Sample(clean=how == "clean")
+    for how in HOWS if chosen.how == "all" else (chosen.how,):
+        extended = how.endswith("extended")
+        sample = Sample(clean=how.startswith("clean"), extended=extended)
         table: dict[str, Counter[str]] = defaultdict(Counter)
         for path, data in sample.files.items():
             name = path.relative_to(ROOT).as_posix()
-            if not name.startswith(chosen.only):
+            if not name.startswith(chosen.only or ("consumequeue_ext" if extended else "")):
                 continue
             kind = name.partition("/")[0] if not name.startswith("config") else name
             for position in range(chosen.first, len(data), chosen.step):
@@ -66,7 +74,7 @@ def main() -> int:
                     say(f"{how} {name} byte {position}: {problem}")
         for kind, words in sorted(table.items()):
             said = ", ".join(f"{number} {text}" for text, number in words.most_common())
-            say(f"{how:5} {kind:32} {sum(words.values()):6} bytes: {said}")
+            say(f"{how:14} {kind:32} {sum(words.values()):6} bytes: {said}")
     say(f"{count} bytes in {time.monotonic() - began:.0f} s, {problems} problems")
     return 1 if problems else 0
 

@@ -78,6 +78,7 @@ class OrderInfo(SavedState):
     """The batches of all groups that pop in order."""
 
     file_name: ClassVar[str] = "consumerOrderInfo.json"
+    is_checked: ClassVar[bool] = True
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()
