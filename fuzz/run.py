@@ -116,12 +116,14 @@ def run_atheris(name: str, seconds: float, seed: int) -> Report:
         done = subprocess.run(command, capture_output=True, check=False, cwd=FOLDER.parent)
         log = (done.stderr + done.stdout).decode(errors="replace")
         executed = re.search(r"number_of_executed_units:\s+(\d+)", log)
+        peak = re.search(r"peak_rss_mb:\s+(\d+)", log)
         report = Report(
             target=name,
             engine="atheris",
             executions=int(executed[1]) if executed else 0,
             seconds=time.monotonic() - start,
             corpus=len(list(corpus.iterdir())),
+            memory_bytes=int(peak[1]) << 20 if peak else 0,
         )
         tail = "\n".join(log.splitlines()[-40:])
         for path in sorted(artifacts.iterdir()):
@@ -151,7 +153,8 @@ def summary(report: Report) -> str:
     return (
         f"fuzz {report.target}: engine {report.engine}, {report.executions} executions in "
         f"{report.seconds:.0f} s ({rate:.0f}/s), corpus {report.corpus}, "
-        f"crashes {report.crashes}, hangs {report.hangs}"
+        f"crashes {report.crashes}, hangs {report.hangs}, memory {report.memory_bytes >> 20} MiB"
+        f" ({report.grown_bytes >> 20:+d})"
     )
 
 
