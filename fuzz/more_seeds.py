@@ -90,10 +90,15 @@ def dashboard() -> list[bytes]:
         b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
         b"HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n",
         b"GET /api/me HTTP/1.1\r\nHost: [::1]:8080\r\nCookie: x\r\n\r\n" * 2,
-        b"POST /api/login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-        b"Content-Length: %d\r\n\r\n%b" % (len(login), login),
-        b"POST /api/logout HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n"
-        b"Content-Type: application/json\r\nOrigin: http://127.0.0.1\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+        (
+            b"POST /api/login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+            b"Content-Length: %d\r\n\r\n%b" % (len(login), login)
+        ),
+        (
+            b"POST /api/logout HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n"
+            b"Content-Type: application/json\r\nOrigin: http://127.0.0.1\r\n\r\n"
+            b"2\r\n{}\r\n0\r\n\r\n"
+        ),
         b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n",
     ]
     return seeds + [bytes([who, MANY]) + one for one in asked for who in (0, 1)]
@@ -123,8 +128,10 @@ def accounts() -> list[bytes]:
         page.replace(b"  - ", b"- "),
         page.replace(b"secret-of-orders", b'"secret \\u00e4 of # orders"'),
         b'globalWhiteRemoteAddresses: ["*"]\n'.replace(b' ["*"]', b'\n- "*"\n- 10.0.0.{1,2}'),
-        b"accounts:\n- accessKey: RocketMQ\n  secretKey: '12345678'\n  admin: yes\n"
-        b"  whiteRemoteAddress: 10.0.1-20.*\ndataVersion:\n- counter: 3\n  timestamp: 17\n",
+        (
+            b"accounts:\n- accessKey: RocketMQ\n  secretKey: '12345678'\n  admin: yes\n"
+            b"  whiteRemoteAddress: 10.0.1-20.*\ndataVersion:\n- counter: 3\n  timestamp: 17\n"
+        ),
         b"accounts: []\nglobalWhiteRemoteAddresses:\n- fe80::1-200:*\n- 192.168.0.7,10.0.0.1\n",
         b"",
     ]
@@ -136,8 +143,10 @@ def users() -> list[bytes]:
     return [
         *_blocks("security.md", "toml"),
         b'[users.orders]\nrole = "admin"\nsecret = "%b"\n' % sealed,
-        b'[users.mailer]\ncertificates = ["dns:mailer.example.com", "cn:\\u00e4"]\n'
-        b'rules = [ { topics = ["Mails*"], actions = ["publish", "look"] } ]\n',
+        (
+            b'[users.mailer]\ncertificates = ["dns:mailer.example.com", "cn:\\u00e4"]\n'
+            b'rules = [ { topics = ["Mails*"], actions = ["publish", "look"] } ]\n'
+        ),
         b"\xff" + bytes(range(32)).hex().encode() + b"\n",
         b"\xff",
         b"",
@@ -148,9 +157,11 @@ def declared() -> list[bytes]:
     """Return the example of the page, and the same as JSON."""
     return [
         *_blocks("admin.md", "toml"),
-        b'{"topics":{"Orders":{"queues":8,"perm":"RW-"}},"groups":{"billing":{"orderly":true}},'
-        b'"permissions":[{"subject":"User:a","resource":"Topic:b","actions":["Pub"],'
-        b'"decision":"Allow"}]}',
+        (
+            b'{"topics":{"Orders":{"queues":8,"perm":"RW-"}},"groups":{"billing":{"orderly":true}},'
+            b'"permissions":[{"subject":"User:a","resource":"Topic:b","actions":["Pub"],'
+            b'"decision":"Allow"}]}'
+        ),
     ]
 
 
@@ -171,7 +182,7 @@ def config(store_files: Callable[[str, str], Iterator[tuple[str, bytes]]]) -> li
         ("consumerOrderInfo.json", b'{"table":{"T@g":{"0":{"popTime":1,"i":2,"o":[3,1],"l":4}}}}'),
         ("kvConfig.json", b'{"configTable":{"ORDER_TOPIC_CONFIG":{"T":"broker-a:4"}}}'),
         ("epoch.json", msgspec.json.encode(LastWritten(7, "boot", doubtful=True))),
-        ("live.properties, restored", b"flushIntervalCommitLog=200\n#x\nwaitTimeMillsInSendQueue=9"),
+        ("live.properties, restored", b"flushIntervalCommitLog=200\n#x\ndefaultQueryMaxNum=9"),
         ("timerslots/progress", msgspec.json.encode(
             Progress(read_offset=3, next_second=minute * 60, slots={str(minute): (32, 1)},
                      counts={"T": 2}, apache="00"))),

@@ -42,6 +42,7 @@ GUIDED_SECONDS_MAX: Final = 5
 STUCK_SECONDS_MAX: Final = 10
 """For compiled code that never comes back, which the engine's own alarm cannot interrupt."""
 
+
 def _child(name: str, seconds: float, seed: int, flight: Flight, answer: Connection) -> None:
     """Fuzz in a process of its own and send the report."""
     from fuzz import seeds, targets  # noqa: PLC0415  (the parent must survive a broken kernel)
@@ -50,9 +51,8 @@ def _child(name: str, seconds: float, seed: int, flight: Flight, answer: Connect
     inputs = seeds.for_target(name)
     if sys.platform == "linux":
         limits.limit_memory()
-    report = builtin.fuzz(
-        name, limits.bounded(targets.TARGETS[name]), inputs, seconds=seconds, seed=seed, flight=flight
-    )
+    target = limits.bounded(targets.TARGETS[name])
+    report = builtin.fuzz(name, target, inputs, seconds=seconds, seed=seed, flight=flight)
     answer.send_bytes(msgspec.msgpack.encode(report))
 
 

@@ -21,7 +21,7 @@ import socket
 import ssl
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from fuzz.ports import Loop
 from fuzz.twins import DisagreementError
@@ -30,7 +30,9 @@ from gantrymq.transport.server import Server
 from gantrymq.transport.tls import ServerTls
 from gantrymq.wire.command import Command
 from gantrymq.wire.frame import FrameParser, encode_frame
-from gantrymq.wire.peer import Peer, Pending
+
+if TYPE_CHECKING:
+    from gantrymq.wire.peer import Peer, Pending
 
 HERE: Final = Path(__file__).parents[1] / "tests" / "unit" / "transport"
 CERTIFICATE: Final = HERE / "localhost.pem"
@@ -101,7 +103,7 @@ class Port:
     async def _let_go(self) -> None:
         try:
             async with asyncio.timeout(LET_GO_S):
-                while self.server._count() or self.server.silent_count:
+                while self.server._count() or self.server.silent_count:  # noqa: ASYNC110
                     await asyncio.sleep(0)
         except TimeoutError:
             raise DisagreementError("a connection stays after its client has gone") from None

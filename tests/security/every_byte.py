@@ -21,7 +21,6 @@ sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / 
 
 from support.flips import ROOT, Outcome, Sample, flip  # noqa: E402
 
-
 HOWS = ("clean", "crash", "clean-extended", "crash-extended")
 """The latter two are for the files that only they have, unless others are named."""
 

@@ -50,7 +50,7 @@ def test_a_changed_byte_is_noticed_or_harmless(sample: Sample) -> None:
             for position in range(len(data))
         ]
         for path, position in dice.sample(places, min(BYTES_A_KIND, len(places))):
-            found = sample.outcome(path, flip(position))
+            found = sample.outcome(path, flip(position), waits=True)
             assert sample.problem(path, position, found) is None, (path, position)
             served_less += bool(found.missing or found.refused)
     assert served_less > 3, "nothing was ever noticed: the changes do not reach the broker"

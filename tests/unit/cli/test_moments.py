@@ -1,4 +1,4 @@
-"""Times on the command line: what they mean, and that nothing else than a sentence comes of others."""
+"""Times on the command line: what they mean; of anything else comes a sentence."""
 
 from __future__ import annotations
 
@@ -29,17 +29,13 @@ def test_what_it_means(text: str, meaning: int) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "--1", "1" * 5000, "9" * 400 + "d", "0001-01-01", "9999-12-31T23:59:59-23:59", "\u0663", "x"],
+    ["", "--1", "1" * 5000, "9" * 400 + "d", "9999-12-31T23:59:59-23:59", "\u0663", "x"],
     ids=lambda text: text[:12],
 )
 def test_what_is_no_time_is_said(text: str) -> None:
-    try:
-        found = time_ms(text, VirtualClock())
-    except InvalidValue as error:
-        assert "is no time" in str(error)  # noqa: PT017
-        assert len(str(error)) < 400
-    else:
-        assert abs(found) < 1 << 50, "a year that some calendar has"
+    with pytest.raises(InvalidValue, match="is no time") as refused:
+        time_ms(text, VirtualClock())
+    assert len(str(refused.value)) < 400
 
 
 @pytest.mark.parametrize("seconds", ["nan", "inf", "-1", "0", "x"])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import TYPE_CHECKING
 
 from gantrymq.broker.pop import order
 from gantrymq.broker.pop.offsets import QueueKey
 from gantrymq.broker.pop.order import OrderInfo
 from gantrymq.testing.clock import VirtualClock
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def test_the_oldest_batch_is_given_up_where_there_are_too_many(
