@@ -17,7 +17,10 @@ from gantrymq.cli.arguments import FAILED, SUCCESS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+_BYTE_MAX: Final = 0xFF
 _WORDS: Final = re.compile(r"[A-Za-z0-9]+")
+_UNSEEN: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""What a terminal obeys instead of showing it, and what turns text around."""
 _CAPITALS: Final = re.compile(r"^[A-Z0-9]+(?=[A-Z][a-z]|$)|^[A-Z]")
 
 
@@ -42,7 +45,7 @@ class Table:
 
     def lines(self) -> list[str]:
         """Return the table as text, each column as wide as it has to be."""
-        rows = [[text_of(cell) for cell in row] for row in self.rows]
+        rows = [[visible(text_of(cell), "\n") for cell in row] for row in self.rows]
         widths = [
             max(len(head), *(len(row[at]) for row in rows)) if rows else len(head)
             for at, head in enumerate(self.heads)
@@ -96,11 +99,27 @@ def show(answer: Answer, *, as_json: bool) -> int:
     else:
         for part in answer.parts:
             lines = part.lines() if isinstance(part, Table) else [part]
-            sys.stdout.writelines(line + "\n" for line in lines)
-        sys.stderr.writelines(f"problem: {text}\n" for text in answer.problems)
+            shown = lines if answer.is_raw else map(visible, lines)
+            sys.stdout.writelines(line + "\n" for line in shown)
+        sys.stderr.writelines(f"problem: {visible(text)}\n" for text in answer.problems)
     if answer.status is not None:
         return answer.status
     return FAILED if answer.problems else SUCCESS
+
+
+def visible(text: str, *more: str) -> str:
+    """Return a text without anything that a terminal would obey; `more` is written out as well.
+
+    Whoever sends a message, or calls a client something, writes to the operator's terminal here.
+    """
+    for one in more:
+        text = text.replace(one, f"\\x{ord(one):02x}")
+    return _UNSEEN.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code <= _BYTE_MAX else f"\\u{code:04x}"
 
 
 def json_name(head: str) -> str:
@@ -131,19 +150,26 @@ def moment(time_ms: int, none: str = "") -> Cell:
     """Return a time as mqadmin shows it with milliseconds: `2026-11-15 21:16:38,640`."""
     if time_ms <= 0:
         return Cell(time_ms, none)
-    return Cell(time_ms, f"{local(time_ms):%Y-%m-%d %H:%M:%S},{time_ms % 1000:03d}")
+    dated = _dated(time_ms)
+    return Cell(time_ms, f"{dated},{time_ms % 1000:03d}" if dated else str(time_ms))
 
 
 def second(time_ms: int, none: str = "N/A") -> Cell:
     """Return a time as mqadmin shows it to the second."""
     if time_ms <= 0:
         return Cell(time_ms, none)
-    return Cell(time_ms, f"{local(time_ms):%Y-%m-%d %H:%M:%S}")
+    return Cell(time_ms, _dated(time_ms) or str(time_ms))
 
 
-def local(time_ms: int) -> datetime:
-    """Return a time in the zone of whoever reads it."""
-    return datetime.fromtimestamp(time_ms / 1000).astimezone()
+def _dated(time_ms: int) -> str:
+    """Return a time in the zone of whoever reads it; nothing if no calendar has it.
+
+    A producer says itself when a message was born, and may say anything.
+    """
+    try:
+        return f"{datetime.fromtimestamp(time_ms / 1000).astimezone():%Y-%m-%d %H:%M:%S}"
+    except (OverflowError, ValueError, OSError):
+        return ""
 
 
 def span(seconds: float) -> str:
