@@ -31,7 +31,7 @@ def test_a_body_is_sent_as_it_was_typed_and_shown_so_that_no_terminal_obeys_it(
 ) -> None:
     sent = shell.json("message", "send", "Typed", os.fsdecode(b"\xff\xfe"))
     found = shell.json("message", "get", sent["messageId"], "--topic", "Typed")
-    assert base64.b64decode(found["body"]) == b"\xff\xfe"
+    assert base64.b64decode(found["bodyBase64"]) == b"\xff\xfe"
     sent = shell.json("message", "send", "Typed", "red \x1b[31m", "--key", "k")
     shown = shell.well("message", "get", sent["messageId"], "--topic", "Typed")
     assert r"red \x1b[31m" in shown

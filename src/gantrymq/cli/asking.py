@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from gantrymq.cli.arguments import BAD_USAGE, FAILED
 from gantrymq.cli.given import Given, session_of
-from gantrymq.cli.output import show, visible
-from gantrymq.errors import GantryError, InvalidValue
+from gantrymq.cli.output import show
+from gantrymq.errors import GantryError, InvalidValue, visible
 
 if TYPE_CHECKING:
     from argparse import Namespace

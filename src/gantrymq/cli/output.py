@@ -13,14 +13,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gantrymq.cli.arguments import FAILED, SUCCESS
+from gantrymq.errors import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-_BYTE_MAX: Final = 0xFF
 _WORDS: Final = re.compile(r"[A-Za-z0-9]+")
-_UNSEEN: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-"""What a terminal obeys instead of showing it, and what turns text around."""
 _CAPITALS: Final = re.compile(r"^[A-Z0-9]+(?=[A-Z][a-z]|$)|^[A-Z]")
 
 
@@ -45,7 +43,7 @@ class Table:
 
     def lines(self) -> list[str]:
         """Return the table as text, each column as wide as it has to be."""
-        rows = [[visible(text_of(cell), "\n") for cell in row] for row in self.rows]
+        rows = [[visible(text_of(cell), lines=False) for cell in row] for row in self.rows]
         widths = [
             max(len(head), *(len(row[at]) for row in rows)) if rows else len(head)
             for at, head in enumerate(self.heads)
@@ -105,21 +103,6 @@ def show(answer: Answer, *, as_json: bool) -> int:
     if answer.status is not None:
         return answer.status
     return FAILED if answer.problems else SUCCESS
-
-
-def visible(text: str, *more: str) -> str:
-    """Return a text without anything that a terminal would obey; `more` is written out as well.
-
-    Whoever sends a message, or calls a client something, writes to the operator's terminal here.
-    """
-    for one in more:
-        text = text.replace(one, f"\\x{ord(one):02x}")
-    return _UNSEEN.sub(_escaped, text)
-
-
-def _escaped(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    return f"\\x{code:02x}" if code <= _BYTE_MAX else f"\\u{code:04x}"
 
 
 def json_name(head: str) -> str:

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from gantrymq.cli.output import Answer, Table, moment, second, show, visible
+from gantrymq.cli.output import Answer, Table, moment, second, show
+from gantrymq.errors import visible
 
 HOSTILE = "a\x1b]52;c;cm0gLXJm\x07b\rc\x9bd\u202ee"
 
