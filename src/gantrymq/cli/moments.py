@@ -58,6 +58,8 @@ def _written(text: str) -> datetime:
     for form in _FORMS:
         with suppress(ValueError):
             return datetime.strptime(text, form)  # noqa: DTZ007  (the machine's zone is meant)
+    if text.isdecimal():
+        raise ValueError(text)  # ISO 8601 would make a year of the first four digits
     return datetime.fromisoformat(text)
 
 
