@@ -51,7 +51,7 @@ def answers(written: bytes, *, has_head: bool = False) -> list[int]:
     Raises:
         DisagreementError: it is no HTTP, or an error of ours.
     """
-    found = []
+    found: list[int] = []
     position = 0
     while position < len(written):
         head = _HEAD.match(written, position)
