@@ -288,7 +288,7 @@ def _load(state: SavedState, content: bytes) -> int | None:
     """
     content = _unchecked(state.file_name, content)
     said = _STAMP.search(content)
-    if said is None and b'"gantrymqJournal":' in content:
+    if said is None and state.is_checked and b'"gantrymqJournal":' in content:
         raise ContentError(state.file_name, "gantrymqJournal does not stand at its end")
     state.load(content)
     return None if said is None else int(said[1])
