@@ -38,7 +38,7 @@ SOON_S: Final = 0.1
 """Between the beginnings of two saves of changes that nobody waits for."""
 WAITING_MAX: Final = 10_000
 """Callers that wait for the save of one table."""
-_STAMP: Final = re.compile(rb',"gantrymqJournal":([0-9]{1,19})\}$')
+_STAMP: Final = re.compile(rb',\s*"gantrymqJournal":\s*([0-9]{1,19})\s*\}\s*$')
 """How the file of a table ends that says how much of the journal is in it. Apache's broker passes
 over the name, and what it writes is without: then its word counts, and not the journal's."""
 _CHECK: Final = re.compile(rb',"gantrymqCheck":"([0-9a-f]{8})"\}$')
