@@ -94,7 +94,7 @@ def _on_alarm(_number: int, _frame: object) -> NoReturn:
 
 
 @contextmanager
-def _alarm_handler() -> Iterator[None]:
+def alarm_handler() -> Iterator[None]:
     """Turn the alarm into an exception, and put things back afterwards."""
     before = signal.signal(signal.SIGALRM, _on_alarm)
     try:
@@ -144,7 +144,7 @@ def fuzz(
     corpus = list(seeds) or [b""]
     waiting = corpus[::-1]
     start, before = time.monotonic(), 0
-    with _alarm_handler():
+    with alarm_handler():
         while len(report.findings) < FINDINGS_MAX:
             if report.executions % 64 == 0:
                 passed = time.monotonic() - start

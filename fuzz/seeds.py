@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fuzz import more_seeds
+from fuzz.keep import kept
 from fuzz.targets import CODECS
 from gantrymq.cluster.frames import encode_head, encode_hello, encode_report
 from gantrymq.kernel import kernel
@@ -193,6 +194,7 @@ SEEDS: Final[dict[str, Callable[[], list[bytes]]]] = {
 
 
 def for_target(name: str) -> list[bytes]:
-    """Return the seeds of a target and what was found with it once, in the same order always."""
+    """Return the seeds of a target, what was found with it once, and what is kept of long runs."""
     found = {path.read_bytes() for path in sorted((REGRESSIONS / name).glob("*"))}
-    return sorted(found.union(SEEDS[name]()), key=lambda seed: (len(seed), seed))
+    found |= {*kept(name), *SEEDS[name]()}
+    return sorted(found, key=lambda seed: (len(seed), seed))

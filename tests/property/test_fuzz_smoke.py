@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from fuzz import builtin, limits, seeds
+from fuzz.keep import KEPT, kept
 from fuzz.targets import TARGETS
 from fuzz.twins import KERNELS, DisagreementError, agree, outcome
 
@@ -47,6 +48,16 @@ def test_what_was_found_once_is_not_found_again(path: Path) -> None:
     target = limits.bounded(TARGETS[path.parent.name])
     _, finding = builtin.attempt(target, path.read_bytes())
     assert finding is None
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in KEPT.glob("*.txt")))
+def test_what_is_kept_of_long_runs_does_no_harm(name: str) -> None:
+    target = limits.bounded(TARGETS[name])
+    inputs = kept(name)
+    with builtin.alarm_handler():
+        found = [builtin.attempt(target, data)[1] for data in inputs]
+    assert len(inputs) > 10
+    assert [finding.what for finding in found if finding is not None] == []
 
 
 def test_a_disagreement_is_not_an_allowed_error() -> None:
