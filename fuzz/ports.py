@@ -7,6 +7,8 @@ Whatever a task or a callback of the loop lets fall is a finding.
 from __future__ import annotations
 
 import asyncio
+import signal
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fuzz.twins import DisagreementError
@@ -83,10 +85,15 @@ class Loop:
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
         self._fallen: list[str] = []
+        self._interrupted: BaseException | None = None
         self.loop.set_exception_handler(self._note)
 
     def _note(self, _loop: asyncio.AbstractEventLoop, context: Mapping[str, object]) -> None:
-        self._fallen.append(f"{context.get('message')}: {context.get('exception')!r}")
+        error = context.get("exception")
+        if isinstance(error, BaseException) and not isinstance(error, Exception):
+            self._interrupted = error  # by the engine, and not for anything that fell
+        else:
+            self._fallen.append(f"{context.get('message')}: {error!r}")
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Run to the end.
@@ -96,10 +103,23 @@ class Loop:
         """
         asyncio.set_event_loop(self.loop)
         found = self.loop.run_until_complete(work)
+        if self._interrupted is not None:
+            interrupted, self._interrupted = self._interrupted, None
+            raise interrupted
         if self._fallen:
             fallen, self._fallen = self._fallen, []
             raise DisagreementError("; ".join(fallen))
         return found
+
+
+@contextmanager
+def untimed() -> Iterator[None]:
+    """Stop the clock of an input: what it begins with is made now, and is not its doing."""
+    left = signal.setitimer(signal.ITIMER_REAL, 0)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, *left)
 
 
 def pieces(data: bytes, size: int) -> Iterator[bytes]:

@@ -47,7 +47,7 @@ HEAD: Final = """\
 """
 _ACCESS_KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}")
 _PATTERN: Final = re.compile(r"\*|[%|A-Za-z0-9_+-]+\*?")
-_CERTIFICATE: Final = re.compile(r"cn:.+|dns:[^A-Z\s]+|uri:\S+")
+_CERTIFICATE: Final = re.compile(r"(?!.*[\ud800-\udfff])(?:cn:.+|dns:[^A-Z\s]+|uri:\S+)")
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 

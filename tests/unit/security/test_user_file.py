@@ -75,6 +75,11 @@ def test_any_name_of_a_certificate_is_written_so_that_it_can_be_read() -> None:
     assert user_file.read(user_file.written(file)) == file
 
 
+def test_a_name_of_a_certificate_is_text() -> None:
+    with pytest.raises(InvalidValue, match="is no name of a certificate"):
+        user_file.check_certificate("cn:a\udcff", "users.a")
+
+
 def test_nothing_that_prints_shows_a_secret() -> None:
     file = user_file.read(FILE.encode())
     for text in (repr(file), repr(built_users(file, KEY)), str(file.users["anna"])):
