@@ -147,6 +147,7 @@ class Sample:
         found.missing = sorted(self.stored.keys() - seen)
         if waits or path.relative_to(ROOT).as_posix().startswith(WAITED_FOR):
             rig.settle(WAITING_S)
+            rig.settle(2.0)  # what is late comes with the next second
             found.not_come = sorted(WAITING - _bodies(rig))
         return found
 
