@@ -16,7 +16,7 @@ installed := .venv/.installed
 kernel_sources := $(wildcard src/gantrymq/kernel/*.pyx src/gantrymq/kernel/*.pxd src/gantrymq/kernel/native/*.pxi)
 
 SECONDS ?= 600
-TARGETS ?= frame header body properties batch record broker namesrv replication sql92 settings store arguments
+TARGETS ?= frame header body properties batch record broker namesrv replication tls metrics dashboard sql92 settings accounts users declared config store arguments
 ENGINE ?= auto
 
 .PHONY: help setup test run lint format types bench bench-compare bench-replication pipeline-demo fuzz flips simulate chaos chaos-failover coverage conf blocking lock release-checks clean system-packages

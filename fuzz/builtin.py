@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import msgspec
 
+from fuzz.limits import memory_bytes
 from fuzz.mutation import INPUT_BYTES_MAX, mutated
 
 if TYPE_CHECKING:
@@ -50,6 +51,10 @@ class Report(msgspec.Struct, kw_only=True):
     executions: int = 0
     seconds: float = 0.0
     corpus: int = 0
+    memory_bytes: int = 0
+    """At the end."""
+    grown_bytes: int = 0
+    """Since the first tenth of the run."""
     findings: list[Finding] = []
 
     @property
@@ -89,7 +94,7 @@ def _on_alarm(_number: int, _frame: object) -> NoReturn:
 
 
 @contextmanager
-def _alarm_handler() -> Iterator[None]:
+def alarm_handler() -> Iterator[None]:
     """Turn the alarm into an exception, and put things back afterwards."""
     before = signal.signal(signal.SIGALRM, _on_alarm)
     try:
@@ -100,7 +105,15 @@ def _alarm_handler() -> Iterator[None]:
 
 
 def attempt(target: Callable[[bytes], str], data: bytes) -> tuple[str, Finding | None]:
-    """Try one input; return the kind of its outcome, and what is wrong with it if anything is."""
+    """Try one input; return the kind of its outcome, and what is wrong with it if anything is.
+
+    One that takes too long is tried again: the machine may have been busy with something else.
+    """
+    kind, finding = _attempt(target, data)
+    return _attempt(target, data) if finding is not None and finding.hang else (kind, finding)
+
+
+def _attempt(target: Callable[[bytes], str], data: bytes) -> tuple[str, Finding | None]:
     try:
         signal.setitimer(signal.ITIMER_REAL, INPUT_SECONDS_MAX)
         try:
@@ -130,11 +143,15 @@ def fuzz(
     kinds: set[str] = set()
     corpus = list(seeds) or [b""]
     waiting = corpus[::-1]
-    start = time.monotonic()
-    with _alarm_handler():
+    start, before = time.monotonic(), 0
+    with alarm_handler():
         while len(report.findings) < FINDINGS_MAX:
-            if report.executions % 64 == 0 and time.monotonic() - start >= seconds:
-                break
+            if report.executions % 64 == 0:
+                passed = time.monotonic() - start
+                if passed < seconds / 10:
+                    before = memory_bytes()
+                elif passed >= seconds:
+                    break
             data = waiting.pop() if waiting else mutated(random.choice(corpus), random, corpus)
             report.executions += 1
             if flight is not None:
@@ -149,4 +166,6 @@ def fuzz(
                 corpus.append(data)
     report.seconds = time.monotonic() - start
     report.corpus = len(corpus)
+    report.memory_bytes = memory_bytes()
+    report.grown_bytes = report.memory_bytes - before
     return report

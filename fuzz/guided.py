@@ -6,6 +6,7 @@ branches are the same. Arguments are the target, then libFuzzer's own.
 
 from __future__ import annotations
 
+import logging
 import sys
 
 import atheris
@@ -15,9 +16,10 @@ def main() -> None:
     """Fuzz until libFuzzer ends the process."""
     program, name, *options = sys.argv
     with atheris.instrument_imports(include=["gantrymq"]):
-        from fuzz import targets  # noqa: PLC0415  (imported here to be instrumented)
+        from fuzz import limits, targets  # noqa: PLC0415  (imported here to be instrumented)
 
-    atheris.Setup([program, *options], targets.TARGETS[name])
+    logging.disable(logging.CRITICAL)  # what services say of bad input is not what is looked for
+    atheris.Setup([program, *options], limits.bounded(targets.TARGETS[name]))
     atheris.Fuzz()
 
 

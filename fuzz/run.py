@@ -16,7 +16,6 @@ import logging
 import mmap
 import multiprocessing
 import re
-import resource
 import subprocess
 import sys
 import tempfile
@@ -26,7 +25,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from fuzz import builtin
+from fuzz import builtin, limits
 from fuzz.builtin import FLIGHT_BYTES, Finding, Flight, Report
 from fuzz.mutation import INPUT_BYTES_MAX
 
@@ -38,17 +37,10 @@ FOLDER: Final = Path(__file__).parent
 CRASHES: Final = FOLDER / "crashes"
 CORPUS: Final = FOLDER / "corpus"
 
+GUIDED_SECONDS_MAX: Final = 5
+"""What libFuzzer takes for a hang; code that is measured is slower."""
 STUCK_SECONDS_MAX: Final = 10
 """For compiled code that never comes back, which the engine's own alarm cannot interrupt."""
-EXTRA_MEMORY_BYTES: Final = 1 << 30
-"""What trying inputs of 64 KiB may take beside what is there at the start."""
-
-
-def _limit_memory() -> None:
-    """Make an allocation that no input of this size can justify a MemoryError."""
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-    limit = pages * mmap.PAGESIZE + EXTRA_MEMORY_BYTES
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
 def _child(name: str, seconds: float, seed: int, flight: Flight, answer: Connection) -> None:
@@ -58,10 +50,9 @@ def _child(name: str, seconds: float, seed: int, flight: Flight, answer: Connect
     logging.disable(logging.CRITICAL)  # what services say of bad input is not what is looked for
     inputs = seeds.for_target(name)
     if sys.platform == "linux":
-        _limit_memory()
-    report = builtin.fuzz(
-        name, targets.TARGETS[name], inputs, seconds=seconds, seed=seed, flight=flight
-    )
+        limits.limit_memory()
+    target = limits.bounded(targets.TARGETS[name])
+    report = builtin.fuzz(name, target, inputs, seconds=seconds, seed=seed, flight=flight)
     answer.send_bytes(msgspec.msgpack.encode(report))
 
 
@@ -119,18 +110,20 @@ def run_atheris(name: str, seconds: float, seed: int) -> Report:
             (begin / hashlib.sha1(data, usedforsecurity=False).hexdigest()).write_bytes(data)
         command = [sys.executable, "-m", "fuzz.guided", name, f"-max_total_time={int(seconds)}"]
         command += [f"-artifact_prefix={artifacts}/", f"-seed={seed or 1}", "-print_final_stats=1"]
-        command += [f"-timeout={int(builtin.INPUT_SECONDS_MAX)}", "-rss_limit_mb=2048"]
+        command += [f"-timeout={GUIDED_SECONDS_MAX}", "-rss_limit_mb=2048"]
         command += [f"-max_len={INPUT_BYTES_MAX}", str(corpus), str(begin)]
         start = time.monotonic()
         done = subprocess.run(command, capture_output=True, check=False, cwd=FOLDER.parent)
         log = (done.stderr + done.stdout).decode(errors="replace")
         executed = re.search(r"number_of_executed_units:\s+(\d+)", log)
+        peak = re.search(r"peak_rss_mb:\s+(\d+)", log)
         report = Report(
             target=name,
             engine="atheris",
             executions=int(executed[1]) if executed else 0,
             seconds=time.monotonic() - start,
             corpus=len(list(corpus.iterdir())),
+            memory_bytes=int(peak[1]) << 20 if peak else 0,
         )
         tail = "\n".join(log.splitlines()[-40:])
         for path in sorted(artifacts.iterdir()):
@@ -160,7 +153,8 @@ def summary(report: Report) -> str:
     return (
         f"fuzz {report.target}: engine {report.engine}, {report.executions} executions in "
         f"{report.seconds:.0f} s ({rate:.0f}/s), corpus {report.corpus}, "
-        f"crashes {report.crashes}, hangs {report.hangs}"
+        f"crashes {report.crashes}, hangs {report.hangs}, memory {report.memory_bytes >> 20} MiB"
+        f" ({report.grown_bytes >> 20:+d})"
     )
 
 

@@ -13,6 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from fuzz import more_seeds
+from fuzz.keep import kept
 from fuzz.targets import CODECS
 from gantrymq.cluster.frames import encode_head, encode_hello, encode_report
 from gantrymq.kernel import kernel
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from gantrymq.wire.command import Command
 
 SEED_BYTES_MAX: Final = 1 << 13
+REGRESSIONS: Final = Path(__file__).parent / "regressions"
 CONF: Final = Path(__file__).parents[1] / "conf"
 
 
@@ -166,12 +169,6 @@ def _store_changes() -> list[bytes]:
     return found
 
 
-def _arguments() -> list[bytes]:
-    flags = [b"-p", b"-m", b"-c\0x.conf", b"-n\0127.0.0.1:9876", b"--shards\0002", b"--log\0info"]
-    flags += [b"--log-format\0json", b"--metrics-port\0000", b"--help", b"", b"drain"]
-    return [role + b"\0".join((b"", flag)) for role in (b"a", b"z") for flag in flags]
-
-
 SEEDS: Final[dict[str, Callable[[], list[bytes]]]] = {
     "frame": _frames,
     "header": _headers,
@@ -185,10 +182,19 @@ SEEDS: Final[dict[str, Callable[[], list[bytes]]]] = {
     "sql92": lambda: [case.expression.encode() for case in CASES],
     "settings": _settings,
     "store": _store_changes,
-    "arguments": _arguments,
+    "arguments": more_seeds.arguments,
+    "metrics": more_seeds.metrics,
+    "dashboard": more_seeds.dashboard,
+    "tls": more_seeds.hellos,
+    "accounts": more_seeds.accounts,
+    "users": more_seeds.users,
+    "declared": more_seeds.declared,
+    "config": lambda: more_seeds.config(_store_files),
 }
 
 
 def for_target(name: str) -> list[bytes]:
-    """Return the seeds of a target, the same ones in the same order every time."""
-    return sorted(set(SEEDS[name]()), key=lambda seed: (len(seed), seed))
+    """Return the seeds of a target, what was found with it once, and what is kept of long runs."""
+    found = {path.read_bytes() for path in sorted((REGRESSIONS / name).glob("*"))}
+    found |= {*kept(name), *SEEDS[name]()}
+    return sorted(found, key=lambda seed: (len(seed), seed))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import asdict
 
-from fuzz import services
+from fuzz import commands, files, http, services, tls
 from fuzz.lanes import known_pulls
 from fuzz.twins import DisagreementError, Outcome, agree, outcome, twins
 from gantrymq.kernel import kernel
@@ -333,4 +333,8 @@ TARGETS: Final = {
     "batch": batch,
     "record": record,
     **services.TARGETS,
+    **commands.TARGETS,
+    **files.TARGETS,
+    **http.TARGETS,
+    **tls.TARGETS,
 }

@@ -13,14 +13,34 @@ most: `shown` cuts a value, and the errors themselves have a bound.
 
 from __future__ import annotations
 
-from typing import ClassVar
+import re
+from typing import ClassVar, Final
 
 from gantrymq.limits import ERROR_TEXT_CHARACTERS_MAX, SHOWN_CHARACTERS_MAX
+
+_BYTE_MAX: Final = 0xFF
+_OBEYED: Final = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069"
+_UNSEEN: Final = re.compile(f"[{_OBEYED}]")
+_UNSEEN_IN_LINES: Final = re.compile(f"[\n{_OBEYED}]")
 
 
 def shown(text: str, characters_max: int = SHOWN_CHARACTERS_MAX) -> str:
     """Return a peer's text as an error may repeat it: a short one whole, else its beginning."""
     return text if len(text) <= characters_max else text[: characters_max - 1] + "…"
+
+
+def visible(text: str, *, lines: bool = True) -> str:
+    """Return a text without anything that a terminal would obey, or that turns text around.
+
+    Whoever sends a message or gives a client a name may write to an operator's terminal, and to the
+    log. With `lines` line breaks stay.
+    """
+    return (_UNSEEN if lines else _UNSEEN_IN_LINES).sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code <= _BYTE_MAX else f"\\u{code:04x}"
 
 
 class GantryError(Exception):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import os
 import re
 import shutil
 import subprocess
@@ -22,6 +24,18 @@ DAILY = """topicList topicStatus topicRoute updateTopic clusterList brokerStatus
 queryMsgByUniqueKey queryMsgByOffset resetOffsetByTime updateSubGroup getBrokerConfig
 updateBrokerConfig sendMessage statsAll printMsg consumeMessage getNamesrvConfig exportMetadata
 exportConfigs exportMetrics haStatus"""
+
+
+def test_a_body_is_sent_as_it_was_typed_and_shown_so_that_no_terminal_obeys_it(
+    shell: Shell,
+) -> None:
+    sent = shell.json("message", "send", "Typed", os.fsdecode(b"\xff\xfe"))
+    found = shell.json("message", "get", sent["messageId"], "--topic", "Typed")
+    assert base64.b64decode(found["bodyBase64"]) == b"\xff\xfe"
+    sent = shell.json("message", "send", "Typed", "red \x1b[31m", "--key", "k")
+    shown = shell.well("message", "get", sent["messageId"], "--topic", "Typed")
+    assert r"red \x1b[31m" in shown
+    assert "\x1b" not in shown
 
 
 def test_topics_come_and_go(shell: Shell) -> None:

@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from fuzz import builtin, seeds, services
+from fuzz import builtin, limits, seeds, services
+from fuzz.keep import KEPT, kept
 from fuzz.targets import TARGETS
 from fuzz.twins import KERNELS, DisagreementError, agree, outcome
 
@@ -16,13 +17,22 @@ from gantrymq.errors import ProtocolError, RecordError
 from support.samples import json_request
 
 ROOT = Path(__file__).parents[2]
-SECONDS = 2.0
+SECONDS = 1.0
+SEEDS_MAX = 40
+"""Of those that have many, every so many-th."""
 
 NAMES = [
     "frame", "header", "body", "properties", "batch", "record", "broker", "namesrv", "replication",
-    "sql92", "settings", "store", "arguments",
+    "tls", "metrics", "dashboard", "sql92", "settings", "accounts", "users", "declared", "config",
+    "store", "arguments",
 ]  # fmt: skip
 REGRESSIONS = sorted((ROOT / "fuzz" / "regressions").glob("*/*"))
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take a machine that is busy with other tests for what it is."""
+    monkeypatch.setattr(builtin, "INPUT_SECONDS_MAX", 5.0)
 
 
 def test_the_targets_are_these() -> None:
@@ -32,7 +42,9 @@ def test_the_targets_are_these() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_bad_input_only_raises_what_it_may(name: str) -> None:
     inputs = seeds.for_target(name)
-    report = builtin.fuzz(name, TARGETS[name], inputs, seconds=SECONDS, seed=1)
+    inputs = inputs[:: -(-len(inputs) // SEEDS_MAX)]
+    target = limits.bounded(TARGETS[name])
+    report = builtin.fuzz(name, target, inputs, seconds=SECONDS, seed=1)
     assert [finding.what for finding in report.findings] == []
     assert inputs
     assert report.executions > len(inputs)
@@ -41,8 +53,20 @@ def test_bad_input_only_raises_what_it_may(name: str) -> None:
 
 @pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_what_was_found_once_is_not_found_again(path: Path) -> None:
-    _, finding = builtin.attempt(TARGETS[path.parent.name], path.read_bytes())
+    target = limits.bounded(TARGETS[path.parent.name])
+    with builtin.alarm_handler():
+        _, finding = builtin.attempt(target, path.read_bytes())
     assert finding is None
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in KEPT.glob("*.txt")))
+def test_what_is_kept_of_long_runs_does_no_harm(name: str) -> None:
+    target = limits.bounded(TARGETS[name])
+    inputs = kept(name)
+    with builtin.alarm_handler():
+        found = [builtin.attempt(target, data)[1] for data in inputs]
+    assert inputs
+    assert [finding.what for finding in found if finding is not None] == []
 
 
 def test_a_disagreement_is_not_an_allowed_error() -> None:
@@ -96,7 +120,8 @@ sys.exit(run.main(["planted", "--seconds", "20", "--engine", "builtin", "--crash
 DEEDS = {
     "another error": ("raise IndexError('planted')", "crash", "IndexError: planted"),
     "a hang": ("while True: pass", "hang", "more than 1.0 s in planted"),
-    "memory": ("return str(bytearray(1 << 33))", "crash", "MemoryError"),
+    "an allocation": ("return str(bytearray(1 << 33))", "crash", "MemoryError"),
+    "memory": ("return str(len(b'x' * (400 << 20)))", "crash", "bytes of input took"),
     "a dead process": ("os.kill(os.getpid(), signal.SIGSEGV)", "crash", "died with status -11"),
     "stuck": (
         "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM]); time.sleep(60)",

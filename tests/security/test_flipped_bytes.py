@@ -26,9 +26,12 @@ def kinds(sample: Sample) -> set[str]:
 
 
 def test_the_sample_has_a_file_of_every_kind(sample: Sample) -> None:
-    found = {"checkpoint", "commitlog", "config", "consumequeue", "index", "lock"}
-    assert kinds(sample) >= found | ({"timerslots"} if sample.clean else {"abort"})
-    assert len(sample.stored) == 17
+    found = {"checkpoint", "commitlog", "config", "consumequeue", "index", "lock", "timerslots"}
+    assert kinds(sample) >= found | (set() if sample.clean else {"abort"})
+    assert len(sample.stored) == 21
+    names = {path.name for path in sample.files}
+    assert {"live.properties", "timercheck", "progress", "delayOffset.json"} <= names
+    assert [name for name in names if name.isdecimal() and len(name) < 20], "no minute of timers"
     backups = [path.name for path in sample.files if path.suffix == ".bak"]
     assert {"topics.json.bak", "consumerOffset.json.bak", "subscriptionGroup.json.bak"} <= set(
         backups
@@ -47,7 +50,7 @@ def test_a_changed_byte_is_noticed_or_harmless(sample: Sample) -> None:
             for position in range(len(data))
         ]
         for path, position in dice.sample(places, min(BYTES_A_KIND, len(places))):
-            found = sample.outcome(path, flip(position))
+            found = sample.outcome(path, flip(position), waits=True)
             assert sample.problem(path, position, found) is None, (path, position)
             served_less += bool(found.missing or found.refused)
     assert served_less > 3, "nothing was ever noticed: the changes do not reach the broker"

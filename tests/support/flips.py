@@ -1,10 +1,11 @@
 """A small store with a file of every kind, and what a broker makes of it with one byte changed.
 
-`Sample` is written once, by a whole broker on a simulated disk: two queues with tags and keys, a
-message that waits, a prepared one, a retry, groups and offsets, so that every file and its backup
-are there. `Sample.outcome` changes one file, starts a broker on it and reads everything that a
-client can: pulls, queries by key, single messages. What it is served is compared with what was
-stored, byte for byte.
+`Sample` is written once, by a whole broker on a simulated disk: two queues with tags and keys, two
+messages that wait (for a delay level and for a timer), a prepared one, a retry, groups, offsets and
+a setting that was changed, so that every file and its backup are there. `Sample.outcome` changes
+one file, starts a broker on it and reads everything that a client can: pulls, queries by key, and
+single messages. What it is served is compared with what was stored, byte for byte. Then two hours
+pass, and what waited has to come.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from support.samples import json_request
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from gantrymq.kernel.values import Record
     from gantrymq.wire.command import Command
 
 ROOT: Final = Path("/store")
@@ -34,9 +36,17 @@ SIZES: Final = {
     "maxIndexNum": "20",
 }
 QUEUES: Final = (
-    ("T", 0), ("T", 1), ("SCHEDULE_TOPIC_XXXX", 0), ("RMQ_SYS_TRANS_HALF_TOPIC", 0),
-    ("%RETRY%readers", 0),
+    ("T", 0), ("T", 1), ("SCHEDULE_TOPIC_XXXX", 0), ("SCHEDULE_TOPIC_XXXX", 17),
+    ("RMQ_SYS_TRANS_HALF_TOPIC", 0), ("%RETRY%readers", 0), ("rmq_sys_wheel_timer", 0),
 )  # fmt: skip
+EXTENDED: Final = {"enableConsumeQueueExt": "true", "mappedFileSizeConsumeQueueExt": "1024"}
+WAITING: Final = frozenset({b"later", b"timed"})
+WAITING_TOPICS: Final = frozenset({"SCHEDULE_TOPIC_XXXX", "rmq_sys_wheel_timer"})
+WAITING_S: Final = 7400.0
+"""Until both are due; the highest delay level has two hours."""
+WAITED_FOR: Final = ("timerslots", "consumequeue_ext", "config/delayOffset", "config/timercheck")
+"""Files that say when something is due: no change of theirs keeps it from coming."""
+UPDATE_SETTINGS: Final = 25
 KEYS: Final = tuple(f"key{number}" for number in range(12))
 PULLS_MAX: Final = 64
 """Of one queue; a reader that is not through by then goes round in circles."""
@@ -84,15 +94,19 @@ class Outcome:
     """Messages that a reader of their queue does not get."""
     stuck: list[tuple[str, int]] = field(default_factory=list)
     """Queues of which a reader does not reach the end."""
+    not_come: list[bytes] = field(default_factory=list)
+    """Messages that waited, and still do when they are due."""
 
 
 class Sample:
-    """A store as it lies on the disk, and what is in it."""
+    """A store as it lies on the disk, and what is in it; `extended`, with queues that know more."""
 
-    def __init__(self, *, clean: bool) -> None:
+    def __init__(self, *, clean: bool, extended: bool = False) -> None:
         self.clean = clean
         self.clock = VirtualClock()
-        disk = _write(SimulatedFiles(clock=self.clock), self.clock, clean=clean)
+        self._sizes = SIZES | (EXTENDED if extended else {})
+        rig = BrokerRig(self._sizes, disk=SimulatedFiles(clock=self.clock), clock=self.clock)
+        disk = _write(rig, clean=clean)
         self.files: dict[Path, bytes] = {path: disk.read(path) for path in _paths(disk, ROOT)}
         self._disk = disk
         self.stored: dict[Place, bytes] = {}
@@ -106,8 +120,13 @@ class Sample:
             key=lambda record: record.log_offset,
         )
 
-    def outcome(self, path: Path, change: Callable[[bytes], bytes]) -> Outcome:
-        """Start a broker on a copy of the store with one file changed, and read everything."""
+    def outcome(
+        self, path: Path, change: Callable[[bytes], bytes], *, waits: bool = False
+    ) -> Outcome:
+        """Start a broker on a copy of the store with one file changed, and read everything.
+
+        With `waits`, and where the file says when something is due, see what comes later.
+        """
         disk = self._disk.kill()
         disk.place(path, change(self.files[path]), self._disk.modified_ms(path))
         found = Outcome()
@@ -126,10 +145,14 @@ class Sample:
             if raw not in self._raws:
                 found.viewed_wrong.append(self._difference(None, raw))
         found.missing = sorted(self.stored.keys() - seen)
+        if waits or path.relative_to(ROOT).as_posix().startswith(WAITED_FOR):
+            rig.settle(WAITING_S)
+            rig.settle(2.0)  # what is late comes with the next second
+            found.not_come = sorted(WAITING - _bodies(rig))
         return found
 
     def _opened(self, disk: SimulatedFiles) -> BrokerRig:
-        return BrokerRig(SIZES, disk=disk, clock=VirtualClock(), is_first=False)
+        return BrokerRig(self._sizes, disk=disk, clock=VirtualClock(), is_first=False)
 
     def _pulled(self, rig: BrokerRig, found: Outcome | None = None) -> Iterator[Served]:
         for topic, queue_id in QUEUES:
@@ -197,7 +220,16 @@ class Sample:
             return None  # it may say of a topic that nobody may read it
         if found.stuck:
             return f"stuck: {found.stuck}"
+        if found.not_come and not (in_log and self._is_of_waiting(path, position, found.missing)):
+            return f"never delivered: {found.not_come}"
         return self._problem_with_missing(path, position, found.missing)
+
+    def _is_of_waiting(self, path: Path, position: int, missing: list[Place]) -> bool:
+        """Tell whether a message that waits was itself changed, or cut off."""
+        at = int(path.name) + position
+        hit = max((one for one in self.records if one.log_offset <= at), default=None, key=_offset)
+        topics = {topic for topic, _, _ in missing} | ({hit.topic.decode()} if hit else set())
+        return bool(topics & WAITING_TOPICS)
 
     def _problem_with_missing(self, path: Path, position: int, missing: list[Place]) -> str | None:
         kind = path.relative_to(ROOT).parts[0]
@@ -216,6 +248,10 @@ class Sample:
     def _at(self, place: Place) -> int:
         raw = self.stored[place]
         return kernel.decode_record(raw, 0, len(raw), False)[0].log_offset
+
+
+def _offset(record: Record) -> int:
+    return record.log_offset
 
 
 def flip(position: int) -> Callable[[bytes], bytes]:
@@ -273,20 +309,37 @@ def _paths(disk: SimulatedFiles, directory: Path) -> Iterator[Path]:
             yield path
 
 
-def _write(disk: SimulatedFiles, clock: VirtualClock, *, clean: bool) -> SimulatedFiles:
+def _bodies(rig: BrokerRig) -> set[bytes]:
+    """Return the bodies of everything in the two queues of T that can be read."""
+    found: set[bytes] = set()
+    for queue_id in (0, 1):
+        offset, end = 0, rig.store.reads.max_offset("T", queue_id)
+        while offset < end:
+            batch = rig.store.get("T", queue_id, offset, 32)
+            found |= {
+                kernel.decode_record(raw, 0, len(raw), False)[0].body for raw in batch.records
+            }
+            offset = max(batch.next_offset, offset + 1)
+    return found
+
+
+def _write(rig: BrokerRig, *, clean: bool) -> SimulatedFiles:
     """Write the store, and stop in order or not."""
-    rig = BrokerRig(SIZES, disk=disk, clock=clock)
     for number in range(14):
         text = f"TAGS\x01tag{number % 3}\x02KEYS\x01key{number % 12} all\x02UNIQ_KEY\x01U{number}"
         rig.send(b"body %d " % number * (1 + number % 4), e=str(number % 2), i=text)
         rig.settle(0.3)
+    rig.send(b"soon", i="DELAY\x011")
     rig.send(b"later", i="DELAY\x0118")
+    rig.send(b"timed", i="TIMER_DELAY_SEC\x013000")
     rig.send(b"perhaps", i="TRAN_MSG\x01true\x02PGROUP\x01g\x02UNIQ_KEY\x01half")
     rig.broker.tables.groups.put(SubscriptionGroup("readers"))
     rig.broker.tables.topics.create_for_group("%RETRY%readers", 1)
     rig.send(b"again", b="%RETRY%readers", i="RETRY_TOPIC\x01T\x02TAGS\x01tag1", j="1")
     rig.broker.tables.offsets.commit("readers", "T", 0, 3)
+    rig.begin(json_request(UPDATE_SETTINGS, {}, b"defaultQueryMaxNum=31\n"))
     rig.settle(70.0)  # everything has been saved
+    rig.begin(json_request(UPDATE_SETTINGS, {}, b"defaultQueryMaxNum=32\n"))
     rig.broker.tables.offsets.commit("readers", "T", 0, 5)
     rig.send(b"the last but one", i="TAGS\x01tag2\x02KEYS\x01key3")
     rig.settle(70.0)  # and once more, so that there are backups
@@ -295,4 +348,4 @@ def _write(disk: SimulatedFiles, clock: VirtualClock, *, clean: bool) -> Simulat
     if clean:
         rig.work()
         assert rig.broker.close()
-    return disk.kill()
+    return rig.disk.kill()

@@ -75,7 +75,7 @@ def parse(text: str, *, is_json: bool) -> Declared:
     """
     try:
         tree = json.loads(text) if is_json else tomllib.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidValue(f"it cannot be read: {error}") from None
     if not isinstance(tree, dict):
         raise InvalidValue("it holds no table of topics, groups and permissions")

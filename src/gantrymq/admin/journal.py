@@ -166,7 +166,7 @@ class Journal:
         for number, line in enumerate(self._file, 1):
             try:
                 yield json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 raise InvalidValue(
                     f"{self.path}:{number} is not JSON: the file is damaged"
                 ) from None

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import logging
 import re
+import zlib
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from gantrymq.errors import ContentError
 from gantrymq.store import config_files
 
 if TYPE_CHECKING:
@@ -36,9 +38,11 @@ SOON_S: Final = 0.1
 """Between the beginnings of two saves of changes that nobody waits for."""
 WAITING_MAX: Final = 10_000
 """Callers that wait for the save of one table."""
-_STAMP: Final = re.compile(rb',"gantrymqJournal":([0-9]{1,19})\}$')
+_STAMP: Final = re.compile(rb',\s*"gantrymqJournal":\s*([0-9]{1,19})\s*\}\s*$')
 """How the file of a table ends that says how much of the journal is in it. Apache's broker passes
 over the name, and what it writes is without: then its word counts, and not the journal's."""
+_CHECK: Final = re.compile(rb',"gantrymqCheck":"([0-9a-f]{8})"\}$')
+"""How it ends if it has a check sum: of all that is before."""
 
 
 class SaveFailed(NamedTuple):
@@ -136,10 +140,15 @@ class ConfigSaver:
         state = entry.state
         changes, encode = state.changes, state.snapshot()
         position = self.journal() if state.is_journaled else None
-        if position is None:
-            return changes, encode
-        entry.journal_position = position
-        return changes, lambda: stamped(encode(), position)
+        is_checked = state.is_checked
+        if position is not None:
+            entry.journal_position = position
+
+        def content() -> bytes:
+            made = encode() if position is None else stamped(encode(), position)
+            return checked(made) if is_checked else made
+
+        return changes, content
 
     def tick(self, now: float) -> float:
         """Begin the saves that are due; return when to be called again."""
@@ -246,8 +255,40 @@ def stamped(content: bytes, position: int) -> bytes:
     return content[:-1] + b',"gantrymqJournal":%d}' % position
 
 
+def checked(content: bytes) -> bytes:
+    """Return a file that ends with its check sum."""
+    if not content.endswith(b"}") or content == b"{}":
+        return content
+    return content[:-1] + b',"gantrymqCheck":"%08x"}' % zlib.crc32(content[:-1])
+
+
+def _unchecked(name: str, content: bytes) -> bytes:
+    """Return a file without its check sum.
+
+    Raises:
+        ContentError: it is not that of the rest.
+    """
+    said = _CHECK.search(content)
+    if said is None:
+        return content
+    if int(said[1], 16) != zlib.crc32(content[: said.start()]):
+        raise ContentError(
+            name,
+            "its check sum is that of something else: it is damaged, or was changed by hand, and "
+            "then gantrymqCheck has to be taken out",
+        )
+    return content[: said.start()] + b"}"
+
+
 def _load(state: SavedState, content: bytes) -> int | None:
-    """Let a table take a file over; return how much of the journal that has."""
-    state.load(content)
+    """Let a table take a file over; return how much of the journal that has.
+
+    Raises:
+        ContentError: it is not that of the table, or damaged.
+    """
+    content = _unchecked(state.file_name, content)
     said = _STAMP.search(content)
+    if said is None and state.is_checked and b'"gantrymqJournal":' in content:
+        raise ContentError(state.file_name, "gantrymqJournal does not stand at its end")
+    state.load(content)
     return None if said is None else int(said[1])

@@ -74,6 +74,7 @@ class ConsumerOffsets(SavedState):
 
     file_name: ClassVar[str] = "consumerOffset.json"
     is_journaled: ClassVar[bool] = True
+    is_checked: ClassVar[bool] = True
 
     def __init__(self, clock: Clock, *, moved_back: Callable[[MovedBack], None] = _ignore) -> None:
         super().__init__()

@@ -30,6 +30,7 @@ class DelayProgress(SavedState):
 
     file_name: ClassVar[str] = "delayOffset.json"
     is_journaled: ClassVar[bool] = True
+    is_checked: ClassVar[bool] = True
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()

@@ -69,6 +69,7 @@ class OffsetGuard(SavedState):
     """Decides about offsets behind the end of a queue."""
 
     file_name: ClassVar[str] = "offsetStops.json"
+    is_checked: ClassVar[bool] = True
 
     def __init__(self, groups: Groups, offsets: ConsumerOffsets, settings: LiveSettings) -> None:
         super().__init__()

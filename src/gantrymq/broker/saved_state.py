@@ -33,6 +33,10 @@ class SavedState(ABC):
     """In the store's `config/`."""
     is_journaled: ClassVar[bool] = False
     """Whether its changes are in the log, too, where there is a journal."""
+    is_checked: ClassVar[bool] = False
+    """Whether its file ends with a check sum. A changed digit of an offset is as good a number as
+    the one before, and whoever believes it passes over messages. Files that operators change by
+    hand have none."""
 
     def __init__(self) -> None:
         self._changes = 0

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from gantrymq.cli.arguments import BAD_USAGE, FAILED
 from gantrymq.cli.given import Given, session_of
 from gantrymq.cli.output import show
-from gantrymq.errors import GantryError, InvalidValue
+from gantrymq.errors import GantryError, InvalidValue, visible
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -68,5 +68,5 @@ def _fail(program: str, error: GantryError, status: int, *, as_json: bool) -> in
         if code is not None:
             told["error"]["code"] = int(code)  # type: ignore[assignment]
         sys.stdout.write(json.dumps(told, ensure_ascii=False) + "\n")
-    sys.stderr.write(f"{program}: {text}\n")
+    sys.stderr.write(f"{program}: {visible(text)}\n")
     return status

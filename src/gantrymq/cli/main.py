@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import io
 import os
 import sys
 from contextlib import suppress
@@ -214,6 +215,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status; bad usage raises SystemExit(2)."""
     if sys.stdout is None:
         return _fail("standard output is closed: open it, or send it to /dev/null")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names may be no text, and are shown
     try:
         try:
             status = _run(arguments)

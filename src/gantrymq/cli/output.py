@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gantrymq.cli.arguments import FAILED, SUCCESS
+from gantrymq.errors import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -43,7 +44,7 @@ class Table:
 
     def lines(self) -> list[str]:
         """Return the table as text, each column as wide as it has to be."""
-        rows = [[text_of(cell) for cell in row] for row in self.rows]
+        rows = [[visible(text_of(cell), lines=False) for cell in row] for row in self.rows]
         widths = [
             max(len(head), *(len(row[at]) for row in rows)) if rows else len(head)
             for at, head in enumerate(self.heads)
@@ -104,8 +105,9 @@ def show(answer: Answer, *, as_json: bool) -> int:
     else:
         for part in answer.parts:
             lines = part.lines() if isinstance(part, Table) else [part]
-            sys.stdout.writelines(line + "\n" for line in lines)
-        sys.stderr.writelines(f"problem: {text}\n" for text in answer.problems)
+            shown = lines if answer.is_raw else map(visible, lines)
+            sys.stdout.writelines(line + "\n" for line in shown)
+        sys.stderr.writelines(f"problem: {visible(text)}\n" for text in answer.problems)
     if answer.status is not None:
         return answer.status
     return FAILED if answer.problems else SUCCESS
@@ -139,19 +141,26 @@ def moment(time_ms: int, none: str = "") -> Cell:
     """Return a time as mqadmin shows it with milliseconds: `2026-11-15 21:16:38,640`."""
     if time_ms <= 0:
         return Cell(time_ms, none)
-    return Cell(time_ms, f"{local(time_ms):%Y-%m-%d %H:%M:%S},{time_ms % 1000:03d}")
+    dated = _dated(time_ms)
+    return Cell(time_ms, f"{dated},{time_ms % 1000:03d}" if dated else str(time_ms))
 
 
 def second(time_ms: int, none: str = "N/A") -> Cell:
     """Return a time as mqadmin shows it to the second."""
     if time_ms <= 0:
         return Cell(time_ms, none)
-    return Cell(time_ms, f"{local(time_ms):%Y-%m-%d %H:%M:%S}")
+    return Cell(time_ms, _dated(time_ms) or str(time_ms))
 
 
-def local(time_ms: int) -> datetime:
-    """Return a time in the zone of whoever reads it."""
-    return datetime.fromtimestamp(time_ms / 1000).astimezone()
+def _dated(time_ms: int) -> str:
+    """Return a time in the zone of whoever reads it; nothing if no calendar has it.
+
+    A producer says itself when a message was born, and may say anything.
+    """
+    try:
+        return f"{datetime.fromtimestamp(time_ms / 1000).astimezone():%Y-%m-%d %H:%M:%S}"
+    except (OverflowError, ValueError, OSError):
+        return ""
 
 
 def span(seconds: float) -> str:

@@ -171,4 +171,13 @@ class ReceivedMessage:
 
 
 def _time(milliseconds: int) -> datetime:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC)
+    """Return a moment; a producer may say any, and one that no calendar has is its first or last.
+
+    Whoever looks at it must not fail for that, again and again.
+    """
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        if milliseconds < 0:
+            return datetime.min.replace(tzinfo=UTC)
+        return datetime.max.replace(tzinfo=UTC)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
@@ -20,7 +20,7 @@ FILE_NAME: Final = "epoch.json"
 class LastWritten(msgspec.Struct, frozen=True):
     """When a log was last written."""
 
-    epoch: int = 0
+    epoch: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] = 0
     boot: str = ""
     """The machine's start since when a process had it open."""
     doubtful: bool = False
@@ -45,7 +45,7 @@ def load_epoch(files: Files, config: Path) -> LastWritten:
     def parse(content: bytes) -> LastWritten:
         try:
             return msgspec.json.decode(content, type=LastWritten)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise ContentError(FILE_NAME, str(error)) from None
 
     loaded = config_files.load(files, config / FILE_NAME, parse)

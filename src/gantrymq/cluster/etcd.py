@@ -90,7 +90,7 @@ class Etcd:
                 else:
                     member = msgspec.json.decode(value, type=Member)
                     members[member.session] = member
-        except (msgspec.MsgspecError, ValueError, KeyError) as error:
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise EtcdTrouble(f"etcd holds under {begin} what is no group's: {error}") from error
         return View(state, revision, members)
 

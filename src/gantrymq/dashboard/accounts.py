@@ -135,7 +135,7 @@ class Accounts:
             listed = msgspec.json.decode(self.path.read_bytes(), type=list[Account])
         except OSError as error:
             raise BadAccounts(f"{self.path}: {error.strerror or error}") from None
-        except msgspec.MsgspecError as error:
+        except (ValueError, RecursionError) as error:  # also what is no UTF-8
             raise BadAccounts(f"{self.path} is no file of accounts: {error}") from None
         return {each.name: each for each in listed}
 

@@ -144,7 +144,7 @@ class AuditLog:
             for line in reversed(lines):
                 try:
                     yield msgspec.json.decode(line, type=Entry)
-                except msgspec.MsgspecError:
+                except (ValueError, RecursionError):  # also what is no UTF-8
                     continue
 
 

@@ -58,7 +58,7 @@ class UndoFiles:
             raise InvalidValue(f"there is nothing to undo under {name[:64]!r}")
         try:
             return msgspec.json.decode(path.read_bytes(), type=Undo)
-        except (OSError, msgspec.MsgspecError) as error:
+        except (OSError, ValueError, RecursionError) as error:  # also what is no UTF-8
             raise InvalidValue(f"{path} cannot be read: {error}") from None
 
     def of_group(self, group: str) -> list[tuple[str, Undo]]:

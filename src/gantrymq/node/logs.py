@@ -17,9 +17,19 @@ from typing import Final, TextIO
 
 import msgspec
 
+from gantrymq.errors import visible
+
 TEXT_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _USUAL: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 """What every record has."""
+
+
+class TextFormatter(logging.Formatter):
+    """Makes one line of a record, whatever a peer had put into it; a traceback follows as it is."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        return visible(super().formatMessage(record), lines=False)
 
 
 class JsonFormatter(logging.Formatter):
@@ -41,7 +51,12 @@ class JsonFormatter(logging.Formatter):
             line["fields"] = fields
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return msgspec.json.encode(line, enc_hook=str).decode()
+        try:
+            return msgspec.json.encode(line, enc_hook=str).decode()
+        except UnicodeEncodeError:  # the name of a file that is no text, for example
+            message = record.getMessage().encode(errors="backslashreplace").decode()
+            plain = {"time": line["time"], "level": record.levelname, "logger": record.name}
+            return msgspec.json.encode({**plain, "message": message}).decode()
 
 
 class LineHandler(logging.StreamHandler[TextIO]):
@@ -60,5 +75,5 @@ def configure_logs(level: str, form: str) -> None:
             return
         ours = LineHandler()
         root.addHandler(ours)
-    ours.setFormatter(JsonFormatter() if form == "json" else logging.Formatter(TEXT_FORMAT))
+    ours.setFormatter(JsonFormatter() if form == "json" else TextFormatter(TEXT_FORMAT))
     root.setLevel(level.upper())

@@ -47,7 +47,7 @@ HEAD: Final = """\
 """
 _ACCESS_KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}")
 _PATTERN: Final = re.compile(r"\*|[%|A-Za-z0-9_+-]+\*?")
-_CERTIFICATE: Final = re.compile(r"cn:.+|dns:[^A-Z\s]+|uri:\S+")
+_CERTIFICATE: Final = re.compile(r"(?!.*[\ud800-\udfff])(?:cn:.+|dns:[^A-Z\s]+|uri:\S+)")
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -345,14 +345,18 @@ def written(file: UserFile) -> bytes:
         if user.sealed:
             lines.append(f"secret = {json.dumps(user.sealed)}")
         if user.certificates is not None:
-            listed = json.dumps(list(user.certificates), ensure_ascii=False)
-            lines.append(f"certificates = {listed}")
+            lines.append(f"certificates = [{', '.join(map(_text_of, user.certificates))}]")
         lines += [*_written_rules(user.rules), ""]
     return ("\n".join(lines).rstrip() + "\n").encode()
 
 
 def _quoted(name: str) -> str:
     return name if _BARE.fullmatch(name) else json.dumps(name)
+
+
+def _text_of(name: str) -> str:
+    """Return a text as TOML has it: as JSON does, but for the one character that it lets stand."""
+    return json.dumps(name, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _written_rules(rules: tuple[Rule, ...]) -> Iterator[str]:

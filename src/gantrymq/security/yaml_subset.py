@@ -142,7 +142,7 @@ class _Reader:
         first = self._lines[self.place].number
         while (line := self._now()) is not None and line.indent == indent and _is_item(line.text):
             rest = line.text[1:].lstrip(" ")
-            if not rest or rest.startswith("#"):
+            if not rest or rest.lstrip("\t ").startswith("#"):
                 self.place += 1
                 items.append(self._below(line, indent, depth, lists_at=indent + 1))
                 continue
@@ -162,7 +162,7 @@ class _Reader:
             named = _NAME.match(line.text)
             if named is None:
                 raise WrongYaml(line.number, "it is not `name: value`")
-            name, rest = named[1], named[2] or ""
+            name, rest = named[1], (named[2] or "").lstrip("\t ")
             if name in entries:
                 raise WrongYaml(line.number, f"{shown(name)} stands here for the second time")
             self.place += 1
@@ -200,6 +200,8 @@ def _scalar(text: str, line: int) -> Value:
     if text[0] in "'\"":
         return _quoted(text, line)
     plain = re.split(r"\s#", text, maxsplit=1)[0].rstrip()
+    if not plain:
+        raise WrongYaml(line, "a blank that is neither a space nor a tab; put it in quotes")
     if plain in {"[]", "{}"}:
         return Sequence([], line) if plain == "[]" else Mapping({}, line)
     if plain in {"~", "null", "Null", "NULL"}:

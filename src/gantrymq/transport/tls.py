@@ -100,6 +100,8 @@ class ServerTls:
             )
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
+        # A client would have the server calculate for nothing, as often as it likes.
+        context.options |= ssl.OP_NO_RENEGOTIATION
         _load_identity(context, self.cert_path, self.key_path, self.key_password)
         if self.client_auth is not ClientAuth.NONE:
             if self.trust_path is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -210,6 +211,42 @@ def test_a_damaged_file_gives_way_to_its_backup_and_says_so(tmp_path: Path) -> N
     (tmp_path / "consumerOffset.json.bak").write_bytes(b"no")
     with pytest.raises(StoreDamaged, match="mend the file"):
         saver.add(ConsumerOffsets(world.clock))
+
+
+def test_a_changed_byte_of_offsets_gives_way_to_the_backup(tmp_path: Path) -> None:
+    world = World(tmp_path, InlineWorker())
+    for offset in (7, 8):
+        world.offsets.commit("g", "T", 0, offset)
+        world.after(5)
+    path = tmp_path / "consumerOffset.json"
+    content = path.read_bytes()
+    assert b'"gantrymqCheck":"' in content
+    for position in range(len(content)):
+        changed = bytearray(content)
+        changed[position] ^= 1
+        path.write_bytes(changed)
+        saver = ConfigSaver(OsFiles(), tmp_path, InlineWorker(), world.clock)
+        again = ConsumerOffsets(world.clock)
+        trouble = saver.add(again)
+        assert again.find("g", "T", 0) == (8 if trouble is None else 7), (position, trouble)
+    path.write_bytes(content.replace(b":8}", b":500}"))
+    trouble = ConfigSaver(OsFiles(), tmp_path, InlineWorker(), world.clock).add(
+        ConsumerOffsets(world.clock)
+    )
+    assert trouble is not None
+    assert "changed by hand" in trouble
+
+
+def test_what_was_changed_by_hand_holds_without_the_check_sum(tmp_path: Path) -> None:
+    world = World(tmp_path, InlineWorker())
+    world.offsets.commit("g", "T", 0, 7)
+    world.after(5)
+    path = tmp_path / "consumerOffset.json"
+    text = path.read_text(encoding="ascii").replace(":7}", ":500}")
+    path.write_text(re.sub(r',"gantrymqCheck":"\w+"', "", text), encoding="ascii")
+    again = ConsumerOffsets(world.clock)
+    assert ConfigSaver(OsFiles(), tmp_path, InlineWorker(), world.clock).add(again) is None
+    assert again.find("g", "T", 0) == 500
 
 
 def test_a_change_that_nobody_waits_for_is_saved_at_once_and_many_together(tmp_path: Path) -> None:

@@ -338,6 +338,13 @@ def test_what_is_being_traced_when_the_producer_closes_is_sent(run: Run) -> None
     run(main())
 
 
+@pytest.mark.parametrize(("born_ms", "year"), [(2**62, 9999), (-(2**62), 1), (0, 1970)])
+def test_a_producer_that_lies_about_the_time_fails_no_consumer(born_ms: int, year: int) -> None:
+    record = MessageRecord(record_of({}).raw._replace(born_timestamp=born_ms))
+    message = ReceivedMessage(record, "broker-a")
+    assert (message.born_ms, message.born_at.year) == (born_ms, year)
+
+
 def test_a_message_that_was_received() -> None:
     properties = {
         "UNIQ_KEY": "ID", "TAGS": "red", "KEYS": "a b", "CORRELATION_ID": "c",

@@ -37,9 +37,20 @@ def test_it_is_on_the_disk() -> None:
     assert load_epoch(files, CONFIG) == LastWritten(7, "boot", doubtful=True)
 
 
-def test_a_file_that_is_none_is_said() -> None:
+NO_EPOCH = [
+    b"{]",
+    b'{"boot":"\xff"}',
+    b'{"x":' + b"[" * 20_000,
+    b'{"epoch":-1}',
+    b'{"epoch":9223372036854775808}',
+]
+
+
+@pytest.mark.parametrize("content", NO_EPOCH, ids=lambda content: content[:12].decode("latin-1"))
+def test_a_file_that_is_none_is_said_and_its_backup_taken(content: bytes) -> None:
     files = SimulatedFiles()
-    files.make_directory(CONFIG)
-    files.write_at(CONFIG / "epoch.json", 0, b"{]", 2)
+    files.place(CONFIG / "epoch.json", content)
     with pytest.raises(StoreDamaged, match="epoch"):
         load_epoch(files, CONFIG)
+    files.place(CONFIG / "epoch.json.bak", b'{"epoch":7}')
+    assert load_epoch(files, CONFIG) == LastWritten(7)

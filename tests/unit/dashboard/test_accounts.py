@@ -112,7 +112,11 @@ def test_a_lock_is_not_waited_for_without_end(
         os.close(handle)
 
 
-@pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b"\xff", b"[" * 3000])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{}", b"[1]", b"\xff", b"[" * 3000, b'[{"name":"\xff"}]', b'[{"x":' + b"[" * 20_000],
+    ids=lambda content: content[:12].decode("latin-1"),
+)
 def test_a_damaged_file_lets_nobody_in(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "accounts.json").write_bytes(content)
     with pytest.raises(BadAccounts, match="no file of accounts"):

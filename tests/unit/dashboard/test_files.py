@@ -68,6 +68,8 @@ def test_the_audit_log_comes_in_pages(make_desk: Callable[..., Desk]) -> None:
     desk = make_desk(stubs=False)
     for number in range(120):
         desk.parts.audit.add(("anna", "admin", "::1"), "send", "done", f"topic <b>{number}</b>")
+    log = next(path for path in desk.parts.settings.data.iterdir() if "audit" in path.name)
+    log.write_bytes(log.read_bytes() + b'{"who":"\xff"}\n{"x":' + b"[" * 20_000 + b"\n")
     headers = desk.headers_of("admin")
     first = desk.ask("GET", "/api/audit", **headers).data
     assert (first["total"], len(first["rows"])) == (121, 50)
@@ -97,6 +99,9 @@ def test_moves_can_be_found_again_and_are_bounded(
         with pytest.raises(InvalidValue, match="nothing to undo"):
             files.get(name)
     (tmp_path / "undo" / "1008.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "undo" / "1010.json").write_bytes(b'{"group":"\xff"}')
+    with pytest.raises(InvalidValue, match="cannot be read"):
+        files.get("1010")
     assert files.of_group("other") == [("1006", files.get("1006")), ("1004", files.get("1004"))]
 
 

@@ -143,6 +143,23 @@ def test_a_login_gives_a_cookie_that_scripts_and_other_sites_do_not_get(desk: De
     assert "viewer" not in cookie
 
 
+def test_a_hostile_cookie_costs_no_more_than_its_length(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Taking quotes off a cookie was quadratic for years (CVE-2024-7592); here it is not done."""
+
+    def unquote(_text: str) -> str:
+        pytest.fail("a cookie was unquoted")
+
+    monkeypatch.setattr("http.cookies._unquote", unquote)
+    hostile = 'gantrymq_session="' + '\\"' * 8000 + '"'
+    assert desk.ask("GET", "/api/pipelines", cookie=hostile).status == 401
+    assert desk.ask("GET", "/api/me", cookie=hostile).data["user"] is None
+    good = desk.headers_of("viewer")["cookie"]
+    told = desk.ask("GET", "/api/me", cookie=f"a=b;  c; =d; {good}; e")
+    assert told.data["user"] == "viewer"
+
+
 def test_a_cookie_of_an_encrypted_dashboard_is_sent_encrypted_alone(
     make_desk: Callable[..., Desk], tmp_path: Path
 ) -> None:

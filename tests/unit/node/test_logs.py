@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gantrymq.node.logs import JsonFormatter, configure_logs
+from gantrymq.node.logs import TEXT_FORMAT, JsonFormatter, TextFormatter, configure_logs
 
 
 def logged(**record: Any) -> dict[str, Any]:  # noqa: ANN401
@@ -73,3 +73,22 @@ def test_a_log_that_somebody_else_has_set_up_is_left_alone() -> None:
     assert before, "pytest has its own"
     configure_logs("debug", "json")
     assert (root.handlers, root.level) == (before, level)
+
+
+def test_a_peer_forges_no_line_and_rules_no_terminal() -> None:
+    said = "x\n2026-01-01 00:00:00,000 INFO broker: all is well\x1b]0;owned\x07\u2028y"
+    record = logging.makeLogRecord({"msg": "client %s left", "args": (said,), "levelname": "INFO"})
+    line = TextFormatter(TEXT_FORMAT).format(record)
+    assert len(line.splitlines()) == 1
+    assert "\x1b" not in line
+    assert r"x\x0a2026" in line
+    error = ZeroDivisionError("on purpose")
+    record.exc_info = type(error), error, None
+    assert (
+        TextFormatter(TEXT_FORMAT).format(record).splitlines()[1] == "ZeroDivisionError: on purpose"
+    )
+
+
+def test_a_name_that_is_no_text_is_logged_as_json() -> None:
+    record = logging.makeLogRecord({"msg": "%s is gone", "args": ("a\udcff",), "levelname": "INFO"})
+    assert json.loads(JsonFormatter().format(record))["message"] == r"a\udcff is gone"

@@ -69,6 +69,17 @@ def test_certificates_are_the_named_ones_or_the_one_of_the_name() -> None:
     assert user_file.read(user_file.written(file)) == file
 
 
+def test_any_name_of_a_certificate_is_written_so_that_it_can_be_read() -> None:
+    names = tuple(f"cn:a{chr(code)}" for code in (1, 9, 0x1F, 0x22, 0x5C, 0x7F, 0x85, 0x2028))
+    file = UserFile(users={"a": UserEntry(role="admin", certificates=(*names, "cn:\U0001f511"))})
+    assert user_file.read(user_file.written(file)) == file
+
+
+def test_a_name_of_a_certificate_is_text() -> None:
+    with pytest.raises(InvalidValue, match="is no name of a certificate"):
+        user_file.check_certificate("cn:a\udcff", "users.a")
+
+
 def test_nothing_that_prints_shows_a_secret() -> None:
     file = user_file.read(FILE.encode())
     for text in (repr(file), repr(built_users(file, KEY)), str(file.users["anna"])):

@@ -52,6 +52,8 @@ def plain(value: Value) -> Plain:
         ("a:\n  - fe80::1\n  - 10.0.*.*\n", {"a": ["fe80::1", "10.0.*.*"]}),
         ("- 1\n- - 2\n  - 3\n", ["1", ["2", "3"]]),
         ("\ufeffa: 1", {"a": "1"}),
+        ("a: \t# nothing\n  - 1\n", {"a": ["1"]}),
+        ("a:\n  - \t# nothing\n  - 2\n", {"a": [None, "2"]}),
     ],
 )
 def test_what_it_means(source: str, meaning: Plain) -> None:
@@ -78,6 +80,8 @@ def test_what_it_means(source: str, meaning: Plain) -> None:
         ("a: 1\na: 2\n", 2, "second time"),
         ("a:\n\tb: 1\n", 2, "tab"),
         ("a: x\ty\n", 1, "tab"),
+        ("a: \u00a0 # x\n", 1, "neither a space nor a tab"),
+        ("a:\n- \u3000 # x\n", 2, "neither a space nor a tab"),
         ("a: 1\n  b: 2\n", 2, "indented"),
         ("a:\n    b: 1\n  c: 2\n", 3, "indented"),
         ("  a: 1\nb: 2\n", 2, "indented"),

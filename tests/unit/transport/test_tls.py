@@ -36,6 +36,7 @@ def test_contexts_are_safe_by_default(certificate: tuple[str, str]) -> None:
     server = ServerTls(cert_path=certificate[0], key_path=certificate[1]).context()
     assert server is not None
     client = ClientTls().context()
+    assert server.options & ssl.OP_NO_RENEGOTIATION
     assert server.minimum_version == client.minimum_version == ssl.TLSVersion.TLSv1_2
     assert client.check_hostname
     assert client.verify_mode == ssl.CERT_REQUIRED

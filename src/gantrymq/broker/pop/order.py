@@ -78,6 +78,7 @@ class OrderInfo(SavedState):
     """The batches of all groups that pop in order."""
 
     file_name: ClassVar[str] = "consumerOrderInfo.json"
+    is_checked: ClassVar[bool] = True
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()
@@ -110,6 +111,8 @@ class OrderInfo(SavedState):
                 batch.oc = {one: counts.get(one, 0) + 1 for one in offsets if one in old}
         elif len(self._batches) >= BATCHES_MAX:
             self.forget_old()
+            while len(self._batches) >= BATCHES_MAX:  # all of today: the first is given up
+                self.clear(next(iter(self._batches)))
         self._batches[key] = batch
         self._changes += 1
         return batch.oc or {}

@@ -18,12 +18,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gantrymq.broker.timer.slots import TimerSlots
+    from gantrymq.kernel import Record
     from gantrymq.store.get import Found
     from gantrymq.store.message_store import MessageStore
 
 log = logging.getLogger(__name__)
 
 BATCH: Final = 32
+LATE_S: Final = 600
+"""A record may get its entry so long after its second, where the clock or the log stood still."""
 TOPICS_COUNTED_MAX: Final = 10_000
 
 
@@ -69,6 +72,9 @@ class TimerIntake:
         self._go_on = go_on
         self._skip = Check()
         self._end_at_open = 0
+        self._back: int | None = None  # where to go on when the read under way is done
+        self._known = 0  # records before this offset had an entry once
+        self._gone_second = 0  # and were delivered or carried on, if their second was before this
         self.read_offset = 0
         """The first that has not been read."""
         self.is_reading = False
@@ -90,6 +96,20 @@ class TimerIntake:
         self._end_at_open = self._store.reads.max_offset(TIMER_TOPIC, rules.TIMER_QUEUE)
         self.read_offset = min(max(read_offset, least), self._end_at_open)
         self._skip = skip
+
+    def go_back(self, offset: int, next_second: int) -> None:
+        """Read records again from an offset on: entries of theirs are lost, and nobody knows which.
+
+        What came long before `next_second` was delivered. Of the rest nothing is left out, so that
+        a message may come twice.
+        """
+        self._known = max(self._known, self.read_offset)
+        self._gone_second = next_second - LATE_S
+        self._end_at_open = max(self._end_at_open, self._known)
+        least = self._store.reads.min_offset(TIMER_TOPIC, rules.TIMER_QUEUE)
+        self.read_offset = min(max(offset, least), self.read_offset)
+        if self.is_reading:
+            self._back = self.read_offset
 
     def step(self) -> bool:
         """Begin to read more; tell whether there was anything to do."""
@@ -121,13 +141,19 @@ class TimerIntake:
             if out_ms is None:
                 log.warning("timer %d does not say when; left out", record.queue_offset)
             elif not self._skip.covers(record.queue_offset, out_ms):
-                latest = record.store_timestamp // 1000 + self._roll_s
-                self._slots.add(
-                    min(out_ms // 1000, latest),
-                    record.queue_offset,
-                    next_second,
-                    marker=rules.is_marker(record.properties),
-                )
-                self._counts.count(rules.due_of(record), 1)
+                self._enter(record, out_ms // 1000, next_second)
         self.read_offset = max(self.read_offset, found.next_offset)
+        if self._back is not None:
+            self.read_offset, self._back = self._back, None
         self._go_on("")
+
+    def _enter(self, record: Record, out_second: int, next_second: int) -> None:
+        """Keep the entry of a record."""
+        second = min(out_second, record.store_timestamp // 1000 + self._roll_s)
+        was_known = record.queue_offset < self._known
+        if was_known and second < self._gone_second:
+            return
+        is_marker = rules.is_marker(record.properties)
+        self._slots.add(second, record.queue_offset, next_second, marker=is_marker)
+        if not was_known:
+            self._counts.count(rules.due_of(record), 1)

@@ -1,7 +1,7 @@
 """Which timers are due in which minute: files of fixed-size entries, one for each minute to come.
 
     ROOT/timerslots/<minute>      entries: i64 second, i64 queue offset * 2 + (1 for a marker)
-    ROOT/timerslots/progress      how much of all that counts
+    ROOT/timerslots/progress      how much of all that counts, and its check sums
 
 An entry names a record of the timer's topic. What is due within the hour lies in the file of its
 minute; what is due later lies in the file of the last minute of that hour, and is put further when
@@ -9,21 +9,25 @@ that minute comes. So there are about sixty files, whatever waits, and only one 
 
 Entries are collected in memory and written by a worker, one job at a time: it writes and forces the
 files, then replaces the progress, which says up to which byte each file counts and up to which
-offset the topic has been read. Whatever a crash leaves behind that is found again in the topic.
+offset the topic has been read. Whatever a crash leaves behind that is found again in the topic. So
+is everything of a file that is missing, cut short, or has another check sum than it was saved with:
+`lost` is told from which offset on.
 
 Owned by one task; what runs on the worker gets plain values.
 """
 
 from __future__ import annotations
 
+import logging
 import struct
 from array import array
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from gantrymq.broker.timer.progress import parse_progress
+from gantrymq.broker.timer.minute_file import PROGRESS, Slot, Taken, Write, content_of, perform
+from gantrymq.broker.timer.progress import encode_progress, parse_progress
 from gantrymq.store import config_files
 
 if TYPE_CHECKING:
@@ -35,31 +39,14 @@ if TYPE_CHECKING:
     from gantrymq.store.files import Files
     from gantrymq.store.worker import Worker
 
+log = logging.getLogger(__name__)
+
 _ENTRY: Final = struct.Struct(">qq")
 MINUTE_S: Final = 60
 HORIZON_MINUTES: Final = 60
 BUFFER_BYTES_MAX: Final = 16 << 20
 """Entries that wait for the worker; then the topic is not read further until it has caught up."""
 _DIRECTORY: Final = "timerslots"
-_PROGRESS: Final = "progress"
-
-
-class _Slot:
-    """One minute: what is in its file, and what is not yet."""
-
-    __slots__ = ("buffer", "found", "lowest", "written")
-
-    def __init__(self, written: int = 0, lowest: int = 2**63 - 1) -> None:
-        self.found = written  # bytes that an earlier process wrote
-        self.written = written
-        self.lowest = lowest
-        self.buffer = bytearray()
-
-
-class _Write(NamedTuple):
-    path: Path
-    position: int
-    data: bytes
 
 
 class TimerSlots:
@@ -73,7 +60,7 @@ class TimerSlots:
         self._directory = root / _DIRECTORY
         self._apache = config / "timercheck"
         self._worker = worker
-        self._slots: dict[int, _Slot] = {}
+        self._slots: dict[int, Slot] = {}
         self._gone: list[int] = []
         self._window: dict[int, array[int]] = {}
         self._loaded = -1
@@ -81,6 +68,8 @@ class TimerSlots:
         self.is_busy = False
         """A job is under way; there is one at a time."""
         self.buffered_bytes = 0
+        self.lost: Callable[[int], None] = lambda _offset: None
+        """Told from which queue offset on the topic has to be read again."""
 
     # -- start ----------------------------------------------------------------------------------
 
@@ -91,7 +80,7 @@ class TimerSlots:
             StoreDamaged: there is a file, and neither it nor its backup can be understood.
         """
         self._files.make_directory(self._directory)
-        found = config_files.load(self._files, self._directory / _PROGRESS, parse_progress)
+        found = config_files.load(self._files, self._directory / PROGRESS, parse_progress)
         return None if found is None else found.value
 
     def apache_check(self) -> bytes:
@@ -102,8 +91,8 @@ class TimerSlots:
         """Go on from what was saved. Files that it does not name are of no use. Blocks."""
         now_minute = progress.next_second // MINUTE_S
         for text, (written, lowest) in progress.slots.items():
-            if text.isdecimal() and int(text) >= now_minute and written > 0:
-                self._slots[int(text)] = _Slot(written, lowest)
+            if int(text) >= now_minute and written > 0:
+                self._slots[int(text)] = Slot(written, lowest, progress.sums.get(text))
         self._loaded = now_minute - 1
         self._trusted = progress.read_offset
         for name in self._files.names(self._directory):
@@ -123,7 +112,7 @@ class TimerSlots:
             self._window.setdefault(second, array("q")).append(code)
         slot = self._slots.get(minute)
         if slot is None:
-            slot = self._slots[minute] = _Slot()
+            slot = self._slots[minute] = Slot()
         slot.buffer += _ENTRY.pack(second, code)
         slot.lowest = min(slot.lowest, queue_offset)
         self.buffered_bytes += _ENTRY.size
@@ -184,7 +173,10 @@ class TimerSlots:
 
         def done(content: bytes) -> None:
             self.is_busy = False
-            self._take_in(minute, content, second)
+            is_right = slot.is_right(content)
+            if not is_right:
+                self._miss(minute, slot)
+            self._take_in(minute, content if is_right else b"", second)
             loaded()
 
         def broken(error: Exception) -> None:
@@ -192,7 +184,16 @@ class TimerSlots:
             failed(error)
 
         path = self._directory / str(minute)
-        self._worker.submit(partial(self._files.read_at, path, 0, slot.written), done, broken)
+        self._worker.submit(partial(content_of, self._files, path, slot.written), done, broken)
+
+    def _miss(self, minute: int, slot: Slot) -> None:
+        """Have the entries of a damaged file made again."""
+        log.error(
+            "%s is missing or damaged: its timers are read again from the topic, from offset %d "
+            "on; some may be delivered twice", self._directory / str(minute), slot.lowest,
+        )  # fmt: skip
+        slot.give_up()
+        self.lost(slot.lowest)
 
     def _take_in(self, minute: int, content: bytes, next_second: int) -> None:
         """Take entries into memory.
@@ -260,44 +261,28 @@ class TimerSlots:
         for minute, slot in self._slots.items():
             if slot.buffer:
                 data = bytes(slot.buffer)
-                writes.append(_Write(self._directory / str(minute), slot.written, data))
-                taken[minute] = data
-                slot.written += len(data)
+                writes.append(Write(self._directory / str(minute), slot.written, data))
+                taken[minute] = Taken(data, slot.sum)
+                slot.note_written(data)
                 slot.buffer.clear()
         gone, self._gone, self.buffered_bytes = self._gone, [], 0
         slots = {str(one): (slot.written, slot.lowest) for one, slot in self._slots.items()}
-        content = msgspec.json.encode(msgspec.structs.replace(progress, slots=slots))
+        sums = {str(one): slot.sum for one, slot in self._slots.items() if slot.sum is not None}
+        content = encode_progress(msgspec.structs.replace(progress, slots=slots, sums=sums))
 
         def job() -> None:
-            _perform(self._files, self._directory, writes, content, gone)
+            perform(self._files, self._directory, writes, content, gone)
             if apache:
                 config_files.save(self._files, self._apache, apache)
 
         return job, partial(self._take_back, taken, gone)
 
-    def _take_back(self, taken: Mapping[int, bytes], gone: Iterable[int]) -> None:
-        for minute, data in taken.items():
+    def _take_back(self, taken: Mapping[int, Taken], gone: Iterable[int]) -> None:
+        for minute, (data, before) in taken.items():
             slot = self._slots.get(minute)
             if slot is not None:
                 slot.written -= len(data)
+                slot.sum = before
                 slot.buffer[:0] = data
                 self.buffered_bytes += len(data)
         self._gone += gone
-
-
-def _perform(
-    files: Files,
-    directory: Path,
-    writes: Iterable[_Write],
-    progress: bytes,
-    gone: Iterable[int],
-) -> None:
-    """Do the work of a save; runs on a thread."""
-    for path, position, data in writes:
-        files.write_at(path, position, data, position + len(data))
-        files.sync(path)
-    files.sync_directory(directory)
-    config_files.save(files, directory / _PROGRESS, progress)
-    for minute in gone:
-        if files.exists(directory / str(minute)):
-            files.remove(directory / str(minute))

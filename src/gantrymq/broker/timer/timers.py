@@ -74,6 +74,7 @@ class Timers:
             lambda: self._delivery.open_second,
             self._go_on,
         )
+        slots.lost = lambda offset: self._intake.go_back(offset, self._delivery.next_second)
         self._is_pumping = False
         self._barrier_second, self._barrier = 0, 0
         self._is_barred = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -138,7 +139,7 @@ async def send(session: Session, given: Given) -> Answer:
     async with producer_for(session) as producer:
         sent = await producer.send(
             given.text("TOPIC"),
-            (given.raw("BODY") or "").encode(),
+            os.fsencode(given.raw("BODY") or ""),  # the bytes as they were typed
             tags=given.maybe("tag"),
             keys=given.maybe("key") or (),
             properties=properties_of(given) or None,

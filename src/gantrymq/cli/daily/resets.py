@@ -79,7 +79,7 @@ def _read(path: Path) -> offsets.Undo:
         return msgspec.json.decode(path.read_bytes(), type=offsets.Undo)
     except OSError as error:
         raise InvalidValue(f"{path}: {error.strerror or error}") from None
-    except msgspec.MsgspecError as error:
+    except (ValueError, RecursionError) as error:  # also what is no UTF-8
         raise InvalidValue(f"{path} is no file of a reset: {error}") from None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from importlib import import_module
@@ -64,7 +65,7 @@ def _interval(parser: CommandParser, name: str, chosen: argparse.Namespace) -> f
         seconds = float(text)
     except ValueError:
         seconds = -1
-    if seconds <= 0:
+    if not 0 < seconds < math.inf:  # not a number is neither
         parser.error(f"--interval is {text!r}: give seconds")
     return seconds
 

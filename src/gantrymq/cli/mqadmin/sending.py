@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from gantrymq.admin.sending import producer_for
@@ -22,7 +23,7 @@ async def send_message(session: Session, given: Given) -> Answer:
     topic, name, queue_id = given.text("topic"), given.maybe("broker"), given.maybe_number("qid")
     if queue_id is not None and name is None:
         raise InvalidValue("--qid needs --broker: a queue is one of a broker")
-    body = (given.raw("body") or "").encode()
+    body = os.fsencode(given.raw("body") or "")  # the bytes as they were typed
     async with producer_for(session, trace=given.yes("msgTraceEnable")) as producer:
         queue = await _queue(producer, topic, name, queue_id) if name is not None else None
         sent = await producer.send(

@@ -98,7 +98,7 @@ def read_list(path: str, what: str) -> list[object]:
         if file.stat().st_size > FILE_BYTES_MAX:
             raise InvalidValue(f"{path} has more than {FILE_BYTES_MAX >> 20} MiB")
         found = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InvalidValue(f"{path}: {error}") from None
     if not isinstance(found, list) or not found:
         raise InvalidValue(f"{path} holds no list of {what}")

@@ -13,7 +13,7 @@ from gantrymq.dashboard import audit
 from gantrymq.dashboard.accounts import NOBODY, is_right, make_account
 from gantrymq.dashboard.bodies import read_login
 from gantrymq.dashboard.calls import Endpoint
-from gantrymq.dashboard.gate import COOKIE, check_origin, is_secure, peer_of
+from gantrymq.dashboard.gate import COOKIE, check_origin, is_secure, peer_of, token_of
 from gantrymq.dashboard.refusing import Refused, error_response
 from gantrymq.dashboard.settings import LOGIN_BYTES_MAX, network_of
 from gantrymq.errors import GantryError, InvalidValue
@@ -40,7 +40,7 @@ async def who_am_i(parts: Parts, request: Request) -> Response:
         if not parts.settings.login:
             told |= {"user": "anonymous", "role": Role.ADMIN.text, "csrf": "none"}
         else:
-            login = parts.sessions.find(request.cookies.get(COOKIE, ""))
+            login = parts.sessions.find(token_of(request))
             account = parts.accounts.get(login.name) if login is not None else None
             if login is not None and account is not None and account.mark == login.mark:
                 told |= {"user": account.name, "role": account.role.text, "csrf": login.csrf}

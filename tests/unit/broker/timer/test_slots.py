@@ -172,6 +172,74 @@ def _refuse(*_: object) -> None:
     raise OSError(28, "no space")
 
 
+@pytest.mark.parametrize("damage", ["changed", "cut", "gone"])
+def test_a_damaged_file_is_not_believed_and_its_lowest_offset_is_told(damage: str) -> None:
+    world = Slots()
+    world.add(NOW + 1, 7)
+    world.add(NOW + 2, 5)
+    world.save(read_offset=8)
+    path = FILES / str(NOW // 60)
+    content = world.disk.read(path)
+    if damage == "gone":
+        world.disk.remove(path)
+    else:
+        world.disk.place(path, content[:16] if damage == "cut" else content[:-1] + b"\0")
+    after = world.again()
+    lost: list[int] = []
+    after.slots.lost = lost.append
+    after.load(NOW)
+    assert lost == [5]
+    assert after.slots.take(NOW + 1) == after.slots.take(NOW + 2) == []
+    after.add(NOW + 2, 5)
+    after.save(read_offset=8)
+    last = after.again()
+    last.load(NOW)
+    assert last.slots.take(NOW + 2) == [10]
+
+
+def test_a_save_that_failed_leaves_the_check_sum_right() -> None:
+    world = Slots()
+    world.add(NOW + 1, 0)
+    progress = Progress(read_offset=1, next_second=NOW)
+    write_at, world.disk.write_at = world.disk.write_at, _refuse  # type: ignore[method-assign,assignment]
+    world.slots.save(progress, b"", lambda: pytest.fail("saved"), lambda _error: None)
+    world.worker.drain()
+    world.disk.write_at = write_at  # type: ignore[method-assign]
+    world.add(NOW + 1, 1)
+    world.save(read_offset=2)
+    after = world.again()
+    after.slots.lost = lambda offset: pytest.fail(str(offset))
+    after.load(NOW)
+    assert after.slots.take(NOW + 1) == [0, 2]
+
+
+def test_a_changed_byte_of_the_progress_gives_way_to_the_one_before() -> None:
+    world = Slots()
+    world.add(NOW + 1, 0)
+    world.save(read_offset=1)
+    world.save(read_offset=2)
+    content = world.disk.read(FILES / "progress")
+    for position in range(len(content)):
+        changed = bytearray(content)
+        changed[position] ^= 1
+        world.disk.place(FILES / "progress", bytes(changed))
+        found = Slots(world.disk.kill()).progress
+        assert (found.read_offset, found.next_second) in {(1, NOW), (2, NOW)}, position
+        assert found.slots == {str(NOW // 60): (16, 0)}, position
+
+
+def test_the_progress_of_an_older_release_is_read() -> None:
+    world = Slots()
+    world.add(NOW + 1, 0)
+    world.save(read_offset=1)
+    minute = NOW // 60
+    old = b'{"readOffset":1,"nextSecond":%d,"slots":{"%d":[16,0]},"counts":{},"apache":""}'
+    world.disk.place(FILES / "progress", old % (NOW, minute))
+    after = world.again()
+    after.load(NOW)
+    assert after.slots.take(NOW + 1) == [0]
+
+
 def test_a_progress_that_is_none_is_not_passed_over() -> None:
     world = Slots()
     world.save(read_offset=1)

@@ -78,6 +78,40 @@ def test_a_clean_stop_repeats_nothing() -> None:
     assert sorted(rig.bodies("T"), key=int) == [b"%d" % number for number in range(50)]
 
 
+@pytest.mark.parametrize("damage", ["a minute", "all minutes", "the progress", "timercheck"])
+def test_damage_to_what_was_noted_of_timers_costs_none_of_them(damage: str) -> None:
+    rig = TimedRig()
+    for number in range(60):
+        rig.send(b"%d" % number, TIMER_DELAY_SEC=str(20 + 5 * number))
+    rig.wait(40)
+    early = rig.bodies("T")
+    assert 2 < len(early) < 10
+    disk = rig.disk.kill()
+    folder, check = ROOT / "timerslots", ROOT / "config" / "timercheck"
+    minutes = sorted(name for name in disk.names(folder) if name.isdecimal())
+    assert len(minutes) > 3
+    chosen = {
+        "a minute": [folder / minutes[1]],
+        "all minutes": [folder / name for name in minutes],
+        "the progress": [folder / "progress"],
+        "timercheck": [check],
+    }[damage]
+    for path in chosen:
+        content = bytearray(disk.read(path))
+        content[len(content) // 3 if path != check else 20] ^= 0x41
+        disk.place(path, bytes(content))
+    rig = rig.again(disk)
+    seen: dict[bytes, int] = {}
+    for _ in range(320):
+        rig.wait(1, step=1)
+        for body in rig.bodies("T"):
+            seen.setdefault(body, (rig.clock.now_ms() - START_MS) // 1000)
+    assert set(seen) == {b"%d" % number for number in range(60)}
+    late = {body: at for body, at in seen.items() if body not in early}
+    assert all(20 + 5 * int(body) <= at <= 20 + 5 * int(body) + 3 for body, at in late.items())
+    assert rig.broker.timed.timers.counts == {}
+
+
 def test_timers_that_came_due_while_nothing_ran_come_at_the_start() -> None:
     rig = TimedRig()
     rig.send(b"x", TIMER_DELAY_SEC="5")
