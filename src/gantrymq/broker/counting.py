@@ -37,6 +37,10 @@ class Counting:
         self.broker = broker
         self.store = store
         self._take_counts = take_counts
+        self.lane_stored: Callable[[list[tuple[bytes, int, int]]], None] = lambda _counts: None
+        """Told what the lane has counted: quotas are made of it."""
+        self.was_read: Callable[[str, str, int], None] = lambda _group, _topic, _size: None
+        """Told how many bytes a group has read of a topic, for the same."""
         self._pulls: dict[tuple[str, str, int], list[int]] = {}
         self._samples_off = 0
         self.mismatches = 0
@@ -71,18 +75,25 @@ class Counting:
         count[0 if messages else 1] += 1
         count[2] += messages
         count[3] += size
+        self.was_read(group, topic, size)
+
+    def collect_sends(self) -> int:
+        """Take in what the lane counted; return how many topics that were."""
+        counts = self._take_counts()
+        self.lane_stored(counts)
+        self.broker.put_topics(counts)
+        self.store.put_topics(counts)
+        return len(counts)
 
     def collect(self) -> int:
         """Take in what the lane counted and what was pulled; return how many counts that were."""
-        counts = self._take_counts()
-        self.broker.put_topics(counts)
-        self.store.put_topics(counts)
+        topics = self.collect_sends()
         pulls, self._pulls = self._pulls, {}
         for (group, topic, queue_id), (hits, misses, messages, size) in pulls.items():
             if messages:
                 self.broker.got(group, topic, queue_id, messages, size)
             self.store.got_many(hits, misses, messages)
-        return len(counts) + len(pulls)
+        return topics + len(pulls)
 
     def sample(self) -> None:
         """Collect the counts, and move the windows on.

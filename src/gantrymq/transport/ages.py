@@ -18,6 +18,8 @@ import struct
 import sys
 from typing import TYPE_CHECKING, Final
 
+from gantrymq.transport.pressure import Pressure
+
 if TYPE_CHECKING:
     import asyncio
 
@@ -49,10 +51,11 @@ def lay_ms(transport: asyncio.BaseTransport | None) -> int:
 class ReadTimes:
     """When connections of a server were last read, and whether one may find old bytes now."""
 
-    __slots__ = ("_loop", "_monotonic", "_read_at", "is_late")
+    __slots__ = ("_loop", "_monotonic", "_read_at", "is_late", "pressure")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
         self._loop = loop
+        self.pressure = Pressure(loop, clock)
         self._monotonic = clock.monotonic
         self._read_at = clock.monotonic()
         self.is_late = False
@@ -61,6 +64,7 @@ class ReadTimes:
     def read(self) -> bool:
         """Note that a connection is read; tell whether its bytes may be old."""
         now = self._monotonic()
+        self.pressure.read(now)
         if now - self._read_at > GAP_S and not self.is_late:
             self.is_late = True
             # Behind everything that was ready together with this connection.

@@ -1,0 +1,131 @@
+"""Which share of what comes is taken in: by how long turns take, and not by one that stood still."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gantrymq.testing.clock import VirtualClock
+from gantrymq.transport import pressure
+from gantrymq.transport.pressure import PROBE_S, SHARE_MIN, TURN_S, Pressure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Loop:
+    """Keeps the one timer there is."""
+
+    def __init__(self) -> None:
+        self.timer: Callable[[], None] | None = None
+
+    def call_later(self, _delay: float, call: Callable[[], None]) -> Loop:
+        """Keep a call."""
+        self.timer = call
+        return self
+
+    def cancel(self) -> None:
+        """Forget it."""
+        self.timer = None
+
+    def fire(self) -> None:
+        """Run it."""
+        assert self.timer is not None
+        call, self.timer = self.timer, None
+        call()
+
+
+class World:
+    """A server's loop."""
+
+    def __init__(self) -> None:
+        self.clock, self.loop = VirtualClock(), Loop()
+        self.told: list[float] = []
+        self.pressure = Pressure(self.loop, self.clock)  # type: ignore[arg-type]
+        self.pressure.told = self.told.append
+
+    def turn(self, seconds: float, reads: int = 100, stall_s: float = 0.0) -> None:
+        """Let a turn take so long, with its reads evenly in it but for one pause."""
+        if self.loop.timer is None:
+            self.pressure.read(self.clock.monotonic())
+        self.clock.jump(PROBE_S)
+        for number in range(reads):
+            self.clock.jump(seconds / reads + (stall_s if number == reads // 2 else 0))
+            self.pressure.read(self.clock.monotonic())
+        self.loop.fire()
+
+
+def test_long_turns_lower_the_share_and_short_ones_raise_it_again() -> None:
+    world = World()
+    world.turn(TURN_S / 4)
+    assert world.pressure.share == 1.0
+    world.turn(TURN_S * 1.5)
+    assert world.pressure.share == pytest.approx(1 / 1.5, rel=0.05)
+    world.turn(TURN_S * 10)
+    assert world.pressure.share == pytest.approx(0.5 / 1.5, rel=0.05), "not all at once"
+    share = world.pressure.share
+    world.turn(TURN_S * 0.7)
+    assert world.pressure.share == share, "good as it is"
+    for _ in range(40):
+        world.turn(TURN_S / 10)
+    assert world.pressure.share == 1.0
+    assert world.told[-1] == 1.0
+
+
+def test_a_turn_that_stood_still_is_no_reason_to_refuse_anything() -> None:
+    world = World()
+    world.turn(TURN_S / 10, stall_s=5.0)
+    assert world.told == []
+
+
+def test_something_long_behind_the_last_read_is_no_reason_either() -> None:
+    world = World()
+    world.pressure.read(world.clock.monotonic())
+    world.clock.jump(10.0)
+    world.loop.fire()
+    assert world.told == []
+
+
+def test_something_is_always_taken_in() -> None:
+    world = World()
+    for _ in range(50):
+        world.turn(TURN_S * 20)
+    assert world.pressure.share == SHARE_MIN
+
+
+def test_nothing_is_measured_while_nothing_is_read() -> None:
+    world = World()
+    world.turn(TURN_S / 10)
+    world.clock.jump(PROBE_S)
+    world.loop.fire()
+    assert world.loop.timer is None
+    world.pressure.read(world.clock.monotonic())
+    assert world.loop.timer is not None
+    world.pressure.stop()
+    assert world.loop.timer is None
+
+
+def test_the_share_comes_back_without_reads() -> None:
+    world = World()
+    world.turn(TURN_S * 10)
+    for _ in range(60):
+        if world.loop.timer is None:
+            break
+        world.clock.jump(PROBE_S)
+        world.loop.fire()
+    assert world.pressure.share == 1.0
+    assert world.loop.timer is None
+
+
+def test_it_works_on_a_loop() -> None:
+    async def main() -> None:
+        clock = VirtualClock()
+        found = Pressure(asyncio.get_running_loop(), clock)
+        found.read(clock.monotonic())
+        await asyncio.sleep(pressure.PROBE_S * 2)
+        found.stop()
+        assert found.share == 1.0
+
+    asyncio.run(main())
