@@ -94,9 +94,7 @@ class OpenLoader:
         )
         return Running(process, seconds)
 
-    def run(
-        self, port: int, connections: int, body_bytes: int, phases: Sequence[str]
-    ) -> OpenLoad:
+    def run(self, port: int, connections: int, body_bytes: int, phases: Sequence[str]) -> OpenLoad:
         """Do all of it."""
         return self.start(port, connections, body_bytes, phases).result()
 

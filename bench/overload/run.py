@@ -131,7 +131,8 @@ def measured(plan: Plan, work: Path) -> Outcome:
         NotMeasured: the broker or the generator cannot be had.
     """
     loader = OpenLoader(work)
-    with started(OURS, work / "broker", SETTINGS) as broker:
+    settings = SETTINGS | {"storePathRootDir": str(work / "store")}
+    with started(OURS, work / "broker", settings) as broker:
         port, pid = broker.process.port, broker.process.pid
         most_s = max(plan.seconds / 2, 1.0)
         found = loader.run(
@@ -196,12 +197,13 @@ def table(outcome: Outcome) -> str:
         ("offered", f"{outcome.offered:,.0f} /s ({outcome.offered / outcome.capacity:.2f} x)"),
         ("accepted", f"{outcome.accepted:,.0f} /s"),
         ("refused", f"{outcome.refused:,.0f} /s, {outcome.causes}"),
-        ("accepted, answered in", f"p50 {outcome.accepted_p50_ms:.1f} ms, p99 "
-         f"{outcome.accepted_p99_ms:.1f} ms, at most {outcome.accepted_max_ms:.1f} ms"),
-        ("refused, answered in", f"p99 {outcome.refused_p99_ms:.1f} ms"),
+        ("accepted, p50", f"{outcome.accepted_p50_ms:.1f} ms"),
+        ("accepted, p99", f"{outcome.accepted_p99_ms:.1f} ms"),
+        ("accepted, at most", f"{outcome.accepted_max_ms:.1f} ms"),
+        ("refused, p99", f"{outcome.refused_p99_ms:.1f} ms"),
         ("never answered, unsent", f"{outcome.unanswered}, {outcome.unsent}"),
-        ("private memory", f"{outcome.memory_before_mib} MiB before, {outcome.memory_most_mib} at "
-         f"most, {outcome.memory_after_mib} after"),
+        ("memory before, at most", f"{outcome.memory_before_mib}, {outcome.memory_most_mib} MiB"),
+        ("memory after", f"{outcome.memory_after_mib} MiB"),
         ("as before", f"{outcome.recovered_s:g} s after the end"),
         ("generator late", f"{outcome.generator_late_ms:.1f} ms at worst"),
     ]  # fmt: skip

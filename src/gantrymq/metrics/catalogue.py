@@ -157,7 +157,7 @@ _STORE: Final = (
     Family("gantrymq_cold_reads_waiting", _G, (), "pulls that wait for a read of the disk"),
     Family("gantrymq_cold_read_bytes_total", _C, (), "bytes that groups have read from the disk"),
     Family("gantrymq_cold_read_refusals_total", _C, ("cause",),
-           "reads from the disk that had to wait for their group's budget: reads at once, or bytes"),
+           "reads from the disk that had to wait for a budget: reads at once, or bytes"),
     Family("gantrymq_cold_questions_waiting", _G, (), "other requests that wait for one"),
     Family("gantrymq_log_offset", _G, ("point",),
            "offsets of the log: min, end, committed, flushed, dispatched, replicated"),

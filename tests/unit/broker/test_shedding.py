@@ -29,7 +29,7 @@ def test_a_share_is_refused_with_the_cause_and_the_rest_is_stored() -> None:
     picking(rig, 0.7, 0.2)
     refused = rig.begin(sends(3)).answers
     assert [one.code for one in refused] == [BUSY] * 3
-    assert refused[0].remark.startswith("[OVERLOAD]broker busy: more comes than it can take in")
+    assert str(refused[0].remark).startswith("[OVERLOAD]broker busy: more comes than it can")
     assert refused[0].fields["MSG_REGION"] == "DefaultRegion"
     assert [one.code for one in rig.begin(sends(3)).answers] == [FOUND] * 3
     assert len(rig.bodies()) == 3

@@ -85,12 +85,13 @@ class Meter:
             fresh._requests = self._requests.at_rate(rates.requests, now)
         return fresh
 
-    def exceeded(self, now: float) -> QuotaExceeded | None:
-        """Return why another request has to wait; None if it has not."""
+    def exceeded(self, now: float, requests: int = 1) -> QuotaExceeded | None:
+        """Return why so many more requests have to wait; None if they have not."""
         wait_s, unit, rate = 0.0, "", 0
         if self._bytes is not None and (wait := self._bytes.wait_s(now)):
             wait_s, unit, rate = wait, "bytes", self.rates.bytes
-        if self._requests is not None and (wait := self._requests.wait_s(now)) > wait_s:
+        counted = None if requests == 0 else self._requests
+        if counted is not None and (wait := counted.wait_s(now)) > wait_s:
             wait_s, unit, rate = wait, "requests", self.rates.requests
         if not wait_s:
             return None

@@ -203,7 +203,7 @@ class Quotas:
         now = self._monotonic()
         meters = tuple(self._readers(group, topic))
         for meter in meters:
-            exceeded = meter.exceeded(now)
+            exceeded = meter.exceeded(now, requests)
             if exceeded is not None:
                 return exceeded
         for meter in meters:

@@ -30,6 +30,10 @@ RUNS_MAX: Final = 256
 """Requests that are gone on with before other work of the loop has its turn."""
 REFUSAL_S_MAX: Final = 0.2
 """How long the refusal of a send is held back: far less than a producer waits for an answer."""
+WAIT_CAUSES: Final = (
+    "QUOTA_USER", "QUOTA_TOPIC", "QUOTA_GROUP", "COLD_READS", "CONNECTIONS_USER",
+)  # fmt: skip
+"""Why a request may have to wait: the words that remarks begin with."""
 READ_S_MAX: Final = 5.0
 """How long a read waits for a quota; the clients of Apache wait 10 s for an answer and more."""
 
@@ -52,7 +56,7 @@ class Throttled:
         self._numbers = count()
         self._by_peer: dict[int, set[_Entry]] = {}
         self._waiting = 0
-        self.totals: dict[str, int] = {}
+        self.totals = dict.fromkeys(WAIT_CAUSES, 0)
         """Requests that were made to wait, by cause."""
         self.sooner: Callable[[float], None] = lambda _due: None
         """Told when `tick` has something to do earlier than it last said."""
@@ -75,7 +79,7 @@ class Throttled:
         heapq.heappush(self._heap, (due, next(self._numbers), entry))
         self._by_peer.setdefault(peer.number, set()).add(entry)
         self._waiting += 1
-        self.totals[cause] = self.totals.get(cause, 0) + 1
+        self.totals[cause] += 1
         if self._heap[0][2] is entry:
             self.sooner(due)
         return True

@@ -34,4 +34,4 @@ def test_a_pop_that_does_not_wait_is_refused_with_the_cause() -> None:
     assert rig.pop(maxMsgNums=1).code == FOUND
     answer = rig.pop(maxMsgNums=1, pollTime=0)
     assert answer.code == BUSY
-    assert answer.remark.startswith("[QUOTA_GROUP]the group g has used up its quota")
+    assert str(answer.remark).startswith("[QUOTA_GROUP]the group g has used up its quota")
