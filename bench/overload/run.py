@@ -35,7 +35,8 @@ SETTINGS: Final = {
     "maxHashSlotNum": "500000",
     "maxIndexNum": "2000000",
 }
-WINDOW: Final = 4
+WINDOW: Final = 16
+"""In flight on each connection while the capacity is measured: enough to keep the broker busy."""
 WARM_S: Final = 2.0
 CALM: Final = 0.5
 """Of the capacity, before and after."""

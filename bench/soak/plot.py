@@ -27,9 +27,9 @@ def svg(samples: Sequence[Sample]) -> str:
     """Return the picture; gaps are restarts."""
     end_s = max((one.at_s for one in samples), default=0.0) or 1.0
     height = len(PANELS) * (PANEL + GAP) + 20
+    size = f'width="{WIDTH}" height="{height}" font-family="sans-serif" font-size="12"'
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
-        'font-family="sans-serif" font-size="12">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size}>',
         '<rect width="100%" height="100%" fill="white"/>',
     ]
     for number, (name, title) in enumerate(PANELS):

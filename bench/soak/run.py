@@ -130,10 +130,10 @@ def write_down(found: Soaked, folder: Path) -> None:
 def table(found: Soaked, plan: Plan) -> str:
     """Return it for people."""
     sent = sum(one.sent_per_s for one in found.samples) * plan.sample_s
+    refused = sum(one.refused for one in found.samples)
     lines = [
-        f"capacity {found.capacity:,.0f} sends/s, of which {plan.share:.0%} for {plan.hours:g} h: "
-        f"{sent:,.0f} sends, {sum(one.refused for one in found.samples)} refused, "
-        f"{plan.lives} lives of each broker",
+        f"capacity {found.capacity:,.0f} sends/s; {plan.share:.0%} of it for {plan.hours:g} h",
+        f"{sent:,.0f} sends, {refused} refused; {plan.lives} lives of each broker",
         f"{'':<14} {'within lives':<46} from life to life",
     ]
     for name, way in found.trends.items():

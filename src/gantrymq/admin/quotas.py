@@ -44,11 +44,13 @@ async def all_quotas(session: Session) -> Gathered[str, list[Quota]]:
     async def ask(broker: str) -> list[Quota]:
         topics = await topic_table(session, masters[broker])
         groups = await group_table(session, masters[broker])
+        of_topics = {name: limits_of(one.attributes) for name, one in sorted(topics.items())}
+        of_groups = {name: limits_of(one.attributes) for name, one in sorted(groups.items())}
         return [
             Quota(kind, name, broker, limits)
-            for kind, table in (("topic", topics), ("group", groups))
-            for name, one in sorted(table.items())
-            if (limits := limits_of(one.attributes))
+            for kind, table in (("topic", of_topics), ("group", of_groups))
+            for name, limits in table.items()
+            if limits
         ]
 
     return await session.gather(masters, ask)
