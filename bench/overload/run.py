@@ -35,8 +35,8 @@ SETTINGS: Final = {
     "maxHashSlotNum": "500000",
     "maxIndexNum": "2000000",
 }
-WINDOW: Final = 16
-"""In flight on each connection while the capacity is measured: enough to keep the broker busy."""
+IN_FLIGHT: Final = 3000
+"""On all connections while the capacity is measured: enough to keep the broker busy."""
 WARM_S: Final = 2.0
 CALM: Final = 0.5
 """Of the capacity, before and after."""
@@ -136,8 +136,9 @@ def measured(plan: Plan, work: Path) -> Outcome:
     with started(OURS, work / "broker", settings) as broker:
         port, pid = broker.process.port, broker.process.pid
         most_s = max(plan.seconds / 2, 1.0)
+        window = max(IN_FLIGHT // plan.connections, 1)
         found = loader.run(
-            port, plan.connections, plan.body_bytes, [f"w{WINDOW}:{WARM_S}", f"w{WINDOW}:{most_s}"]
+            port, plan.connections, plan.body_bytes, [f"w{window}:{WARM_S}", f"w{window}:{most_s}"]
         )
         capacity = found.phases[1].accepted / most_s
         before = memory(pid).private

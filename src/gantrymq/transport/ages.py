@@ -16,9 +16,10 @@ from __future__ import annotations
 import socket
 import struct
 import sys
+from math import inf
 from typing import TYPE_CHECKING, Final
 
-from gantrymq.transport.pressure import Pressure
+from gantrymq.transport.pressure import PAUSE_S, Pressure
 
 if TYPE_CHECKING:
     import asyncio
@@ -55,22 +56,27 @@ class ReadTimes:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
         self._loop = loop
-        self.pressure = Pressure(loop, clock)
         self._monotonic = clock.monotonic
-        self._read_at = clock.monotonic()
+        self._read_at = -inf
+        self.pressure = Pressure(loop, clock, lambda: self._read_at)
         self.is_late = False
         """Whether this turn of the loop began after a gap."""
 
     def read(self) -> bool:
         """Note that a connection is read; tell whether its bytes may be old."""
         now = self._monotonic()
-        self.pressure.read(now)
-        if now - self._read_at > GAP_S and not self.is_late:
+        pause_s = now - self._read_at
+        self._read_at = now
+        if pause_s >= PAUSE_S:
+            self._paused(pause_s, now)
+        return self.is_late
+
+    def _paused(self, pause_s: float, now: float) -> None:
+        self.pressure.paused(pause_s, now)
+        if pause_s > GAP_S and not self.is_late:
             self.is_late = True
             # Behind everything that was ready together with this connection.
             self._loop.call_soon(self._next_turn)
-        self._read_at = now
-        return self.is_late
 
     def _next_turn(self) -> None:
         self.is_late = False

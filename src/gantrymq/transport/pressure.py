@@ -13,7 +13,8 @@ between two reads is therefore left out of it. Where a turn takes longer than `T
 of what is taken in is lowered, and `told` refuses the rest, which costs little: the next turns are
 shorter. It is raised again step by step.
 
-Nothing is measured while nothing is read. Owned by the event loop's thread.
+Nothing is measured while nothing is read, and a read costs nothing for it: the timer is begun anew
+by the first read behind a pause. Owned by the event loop's thread.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from gantrymq.clock import Clock
 
 PROBE_S: Final = 0.02
+PAUSE_S: Final = PROBE_S / 2
+"""Without a read. Shorter than the time after which nobody looks any more, so that the first read
+behind such a time is behind a pause, too, whatever a timer makes of 20 ms."""
 TURN_S: Final = 0.2
 """A turn may take so long, which is what a send may lie unread (waitTimeMillsInSendQueue)."""
 SHARE_MIN: Final = 0.02
@@ -40,43 +44,39 @@ class Pressure:
     """Watches the turns of a server's loop."""
 
     __slots__ = (
-        "_due", "_is_read", "_loop", "_monotonic", "_paused_s", "_read_at", "_timer", "share",
-        "told",
+        "_begun", "_loop", "_monotonic", "_paused_s", "_read_at", "_timer", "share", "told",
     )  # fmt: skip
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, clock: Clock, read_at: Callable[[], float]
+    ) -> None:
+        """Ask `read_at` when something was last read."""
         self._loop = loop
         self._monotonic = clock.monotonic
-        self._due = 0.0
+        self._read_at = read_at
+        self._begun = 0.0
         self._paused_s = 0.0
-        self._read_at = 0.0
-        self._is_read = False
         self._timer: asyncio.TimerHandle | None = None
         self.share = 1.0
         """Of what comes, the part that can be taken in."""
         self.told: Callable[[float], None] = lambda _share: None
         """Told whenever that part changes."""
 
-    def read(self, now: float) -> None:
-        """Note that something is read."""
-        pause_s = now - self._read_at
-        if pause_s > self._paused_s:  # noqa: PLR1730 - with every read, where a call costs more
-            self._paused_s = pause_s
-        self._read_at = now
-        self._is_read = True
+    def paused(self, pause_s: float, now: float) -> None:
+        """Learn that something is read after a pause of `PAUSE_S` or more; begin to look."""
+        self._paused_s = max(self._paused_s, pause_s)
         if self._timer is None:
             self._begin(now)
 
     def _begin(self, now: float) -> None:
-        self._is_read, self._paused_s = False, 0.0
-        self._due = now + PROBE_S
+        self._paused_s, self._begun = 0.0, now
         self._timer = self._loop.call_later(PROBE_S, self._look)
 
     def _look(self) -> None:
-        now = self._monotonic()
+        now, read_at = self._monotonic(), self._read_at()
         self._timer = None
-        self.judge(now - self._due - max(self._paused_s, now - self._read_at))
-        if self._is_read or self.share < 1.0:
+        self.judge(now - self._begun - PROBE_S - max(self._paused_s, now - read_at))
+        if read_at > self._begun or self.share < 1.0:
             self._begin(now)
 
     def judge(self, turn_s: float) -> None:

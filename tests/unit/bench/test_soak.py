@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from random import Random
 from typing import TYPE_CHECKING
-from xml.etree import ElementTree as ET  # noqa: S405 - our own picture
+from xml.etree import ElementTree as ET
 
 import pytest
 from bench.soak.run import Plan, soaked, table, write_down
@@ -19,7 +19,7 @@ LIVES = 8
 
 
 def series(growth_mib_h: float = 0.0, step_mib: float = 0.0, seed: int = 1) -> list[Sample]:
-    """Return lives of half an hour that warm up, with noise; each may begin with more than the last."""
+    """Return lives of half an hour that warm up, with noise; a life may begin higher."""
     dice = Random(seed)
     return [
         Sample(
@@ -73,6 +73,6 @@ def test_a_short_soak(tmp_path: Path) -> None:
         rows = list(csv.DictReader(file))
     assert len(rows) == len(found.samples)
     assert float(rows[0]["p99_ms"]) > 0
-    picture = ET.parse(tmp_path / "soak.svg")  # noqa: S314
+    picture = ET.parse(tmp_path / "soak.svg")  # noqa: S314 - our own
     assert len(picture.findall(".//{*}polyline")) == 4 * 4
     assert "rss_anon_mib" in table(found, plan)

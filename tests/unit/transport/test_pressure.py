@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gantrymq.testing.clock import VirtualClock
-from gantrymq.transport import pressure
-from gantrymq.transport.pressure import PROBE_S, SHARE_MIN, TURN_S, Pressure
+from gantrymq.transport.ages import ReadTimes
+from gantrymq.transport.pressure import PROBE_S, SHARE_MIN, TURN_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+STEP_S = 0.01
 
 
 class Loop:
@@ -25,6 +28,10 @@ class Loop:
         """Keep a call."""
         self.timer = call
         return self
+
+    def call_soon(self, call: Callable[[], None]) -> None:
+        """Do it at once: a turn of this loop has nothing else in it."""
+        call()
 
     def cancel(self) -> None:
         """Forget it."""
@@ -48,17 +55,21 @@ class World:
     def __init__(self) -> None:
         self.clock, self.loop = VirtualClock(), Loop()
         self.told: list[float] = []
-        self.pressure = Pressure(self.loop, self.clock)  # type: ignore[arg-type]
+        self.times = ReadTimes(self.loop, self.clock)  # type: ignore[arg-type]
+        self.pressure = self.times.pressure
         self.pressure.told = self.told.append
 
-    def turn(self, seconds: float, reads: int = 100, stall_s: float = 0.0) -> None:
-        """Let a turn take so long, with its reads evenly in it but for one pause."""
+    def turn(self, seconds: float, stall_s: float = 0.0) -> None:
+        """Let a turn take so long, with a read every 10 ms but for one pause."""
         if self.loop.timer is None:
-            self.pressure.read(self.clock.monotonic())
-        self.clock.jump(PROBE_S)
+            self.times.read()
+        for _ in range(4):
+            self.clock.jump(PROBE_S / 4)
+            self.times.read()
+        reads = round(seconds / STEP_S)
         for number in range(reads):
-            self.clock.jump(seconds / reads + (stall_s if number == reads // 2 else 0))
-            self.pressure.read(self.clock.monotonic())
+            self.clock.jump(STEP_S + (stall_s if number == reads // 2 else 0))
+            self.times.read()
         self.loop.fire()
 
 
@@ -87,7 +98,7 @@ def test_a_turn_that_stood_still_is_no_reason_to_refuse_anything() -> None:
 
 def test_something_long_behind_the_last_read_is_no_reason_either() -> None:
     world = World()
-    world.pressure.read(world.clock.monotonic())
+    world.times.read()
     world.clock.jump(10.0)
     world.loop.fire()
     assert world.told == []
@@ -106,7 +117,7 @@ def test_nothing_is_measured_while_nothing_is_read() -> None:
     world.clock.jump(PROBE_S)
     world.loop.fire()
     armed = [world.loop.is_armed]
-    world.pressure.read(world.clock.monotonic())
+    world.times.read()
     armed.append(world.loop.is_armed)
     world.pressure.stop()
     armed.append(world.loop.is_armed)
@@ -128,10 +139,10 @@ def test_the_share_comes_back_without_reads() -> None:
 def test_it_works_on_a_loop() -> None:
     async def main() -> None:
         clock = VirtualClock()
-        found = Pressure(asyncio.get_running_loop(), clock)
-        found.read(clock.monotonic())
-        await asyncio.sleep(pressure.PROBE_S * 2)
-        found.stop()
-        assert found.share == 1.0
+        times = ReadTimes(asyncio.get_running_loop(), clock)
+        times.read()
+        await asyncio.sleep(PROBE_S * 2)
+        times.pressure.stop()
+        assert times.pressure.share == 1.0
 
     asyncio.run(main())

@@ -117,6 +117,8 @@ class Quotas:
         now = self._monotonic()
         for key in [key for key, meter in self._meters.items() if meter.is_unused(now)]:
             del self._meters[key]
+        for name in [name for name in self._in_lane if self._topics.find(name.decode()) is None]:
+            self._in_lane.discard(name)
 
     # -- sends ----------------------------------------------------------------------------------
 
