@@ -69,6 +69,8 @@ class ReadTimes:
         self._read_at = now
         if pause_s >= PAUSE_S:
             self._paused(pause_s, now)
+        elif now >= self.pressure.overdue_at:
+            self.pressure.overdue(now)
         return self.is_late
 
     def _paused(self, pause_s: float, now: float) -> None:

@@ -10,8 +10,9 @@ So the length of turns is looked at while there are reads: a timer that is due i
 comes later than that has waited for a turn to end. A turn that stood still, for a disk or because
 the machine had other things to do, says nothing about what can be taken in; the longest pause
 between two reads is therefore left out of it. Where a turn takes longer than `TURN_S`, the share
-of what is taken in is lowered, and `told` refuses the rest, which costs little: the next turns are
-shorter. It is raised again step by step.
+of what is taken in is lowered at once, in the middle of the turn, and again while that goes on; and
+`told` refuses the rest, which costs little: the turn comes to its end, and the next ones are
+shorter. The share is raised again step by step.
 
 Nothing is measured while nothing is read, and a read costs nothing for it: the timer is begun anew
 by the first read behind a pause. Owned by the event loop's thread.
@@ -19,6 +20,7 @@ by the first read behind a pause. Owned by the event loop's thread.
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -33,18 +35,28 @@ PAUSE_S: Final = PROBE_S / 2
 behind such a time is behind a pause, too, whatever a timer makes of 20 ms."""
 TURN_S: Final = 0.2
 """A turn may take so long, which is what a send may lie unread (waitTimeMillsInSendQueue)."""
-SHARE_MIN: Final = 0.02
-LOWERED_MAX: Final = 0.5
-"""A share becomes this part of what it was, at least, in one step."""
-RAISED: Final = 1.08
-"""And this multiple of it, where turns are short."""
+SHARE_MIN: Final = 0.15
+"""Reading and refusing costs about a sixth of taking in. Whoever offers six times as much as can be
+done has the whole time for refusals alone; and where turns are long for another reason, as on a
+machine that has no time for this process, less would help nobody."""
+LOWERED: Final = 0.7
+"""The share becomes this part of what it was when a turn is too long,"""
+AGAIN_S: Final = 0.04
+"""and again for every so much longer."""
+GOAL_S: Final = 0.1
+"""While not all is taken in, turns should take so long: the share follows the root of how much
+shorter or longer they are, for what it does is seen a turn later,"""
+STEP_MIN: Final = 0.6
+STEP_MAX: Final = 1.2
+"""within these bounds."""
 
 
 class Pressure:
     """Watches the turns of a server's loop."""
 
     __slots__ = (
-        "_begun", "_loop", "_monotonic", "_paused_s", "_read_at", "_timer", "share", "told",
+        "_begun", "_is_lowered", "_loop", "_monotonic", "_paused_s", "_read_at", "_timer",
+        "overdue_at", "share", "told",
     )  # fmt: skip
 
     def __init__(
@@ -56,6 +68,9 @@ class Pressure:
         self._read_at = read_at
         self._begun = 0.0
         self._paused_s = 0.0
+        self._is_lowered = False
+        self.overdue_at = inf
+        """When the turn that is under way will be too long: whoever reads then says so."""
         self._timer: asyncio.TimerHandle | None = None
         self.share = 1.0
         """Of what comes, the part that can be taken in."""
@@ -65,28 +80,37 @@ class Pressure:
     def paused(self, pause_s: float, now: float) -> None:
         """Learn that something is read after a pause of `PAUSE_S` or more; begin to look."""
         self._paused_s = max(self._paused_s, pause_s)
+        self.overdue_at += pause_s
         if self._timer is None:
             self._begin(now)
 
+    def overdue(self, now: float) -> None:
+        """Learn that a turn is too long and goes on: less of what is left of it is taken in."""
+        self.overdue_at = now + AGAIN_S
+        self._is_lowered = True
+        self._set(self.share * LOWERED)
+
     def _begin(self, now: float) -> None:
-        self._paused_s, self._begun = 0.0, now
+        self._paused_s, self._begun, self._is_lowered = 0.0, now, False
+        self.overdue_at = now + PROBE_S + TURN_S
         self._timer = self._loop.call_later(PROBE_S, self._look)
 
     def _look(self) -> None:
         now, read_at = self._monotonic(), self._read_at()
-        self._timer = None
-        self.judge(now - self._begun - PROBE_S - max(self._paused_s, now - read_at))
+        self._timer, self.overdue_at = None, inf
+        if not self._is_lowered:
+            self.judge(now - self._begun - PROBE_S - max(self._paused_s, now - read_at))
         if read_at > self._begun or self.share < 1.0:
             self._begin(now)
 
     def judge(self, turn_s: float) -> None:
         """Lower or raise the share after a turn that took so long."""
-        if turn_s > TURN_S:
-            share = max(self.share * max(TURN_S / turn_s, LOWERED_MAX), SHARE_MIN)
-        elif turn_s < TURN_S / 2:
-            share = min(self.share * RAISED, 1.0)
-        else:
-            return
+        if self.share < 1.0 or turn_s > TURN_S:
+            step = (GOAL_S / max(turn_s, GOAL_S / 4)) ** 0.5
+            self._set(self.share * min(max(step, STEP_MIN), STEP_MAX))
+
+    def _set(self, share: float) -> None:
+        share = min(max(share, SHARE_MIN), 1.0)
         if share != self.share:
             self.share = share
             self.told(share)
@@ -96,3 +120,4 @@ class Pressure:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self.overdue_at = inf

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytest
+from typing import TYPE_CHECKING, Any
 
 from gantrymq.store.cold_lanes import NOBODY, RETRY_S, ColdBudget, ColdLanes
 from gantrymq.testing.clock import VirtualClock
 from gantrymq.testing.workers import StepWorker
 from support.broker_rig import BrokerRig, pull
 from support.remoting import split_records
+
+if TYPE_CHECKING:
+    import pytest
 
 FOUND, BUSY = 0, 2
 HELD = {"sysFlag": 6, "suspendTimeoutMillis": 15_000}
@@ -79,7 +80,7 @@ def test_bytes_of_one_reader_and_of_all() -> None:
     assert world.lanes.read_bytes == 10**9 + 1_900
 
 
-# -- a whole broker -----------------------------------------------------------------------------------
+# -- a whole broker ----------------------------------------------------------------------------
 
 
 def cold(**settings: Any) -> BrokerRig:  # noqa: ANN401

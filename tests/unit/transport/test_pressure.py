@@ -1,4 +1,4 @@
-"""Which share of what comes is taken in: by how long turns take, and not by one that stood still."""
+"""Which share of what comes is taken in: by how long turns take, unless one stood still."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pytest
 
 from gantrymq.testing.clock import VirtualClock
 from gantrymq.transport.ages import ReadTimes
-from gantrymq.transport.pressure import PROBE_S, SHARE_MIN, TURN_S
+from gantrymq.transport.pressure import AGAIN_S, GOAL_S, LOWERED, PROBE_S, SHARE_MIN, TURN_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-STEP_S = 0.01
+STEP_S = 0.005
 
 
 class Loop:
@@ -60,7 +60,7 @@ class World:
         self.pressure.told = self.told.append
 
     def turn(self, seconds: float, stall_s: float = 0.0) -> None:
-        """Let a turn take so long, with a read every 10 ms but for one pause."""
+        """Let a turn take so long, with a read every 5 ms but for one pause."""
         if self.loop.timer is None:
             self.times.read()
         for _ in range(4):
@@ -76,18 +76,25 @@ class World:
 def test_long_turns_lower_the_share_and_short_ones_raise_it_again() -> None:
     world = World()
     world.turn(TURN_S / 4)
-    assert world.pressure.share == 1.0
-    world.turn(TURN_S * 1.5)
-    assert world.pressure.share == pytest.approx(1 / 1.5, rel=0.1)
-    world.turn(TURN_S * 10)
-    assert world.pressure.share == pytest.approx(0.5 / 1.5, rel=0.1), "not all at once"
-    share = world.pressure.share
-    world.turn(TURN_S * 0.8)
-    assert world.pressure.share == share, "good as it is"
-    for _ in range(40):
-        world.turn(TURN_S / 10)
-    assert world.pressure.share == 1.0
-    assert world.told[-1] == 1.0
+    world.turn(TURN_S * 0.9)
+    assert world.told == [], "busy is not too busy"
+    world.turn(TURN_S + 2 * STEP_S)
+    assert world.pressure.share == pytest.approx(LOWERED)
+    world.turn(GOAL_S * 1.5)
+    share = LOWERED / 1.5**0.5
+    assert world.pressure.share == pytest.approx(share), "by as much as the turn was too long"
+    world.turn(GOAL_S)
+    assert world.pressure.share == pytest.approx(share), "good as it is"
+    for _ in range(10):
+        world.turn(GOAL_S / 10)
+    assert world.told[-1] == world.pressure.share == 1.0
+
+
+def test_a_turn_that_goes_on_and_on_lowers_it_before_it_ends() -> None:
+    world = World()
+    world.turn(TURN_S + 5 * AGAIN_S)
+    assert 4 <= len(world.told) <= 6, "once for every so much"
+    assert world.pressure.share == pytest.approx(LOWERED ** len(world.told))
 
 
 def test_a_turn_that_stood_still_is_no_reason_to_refuse_anything() -> None:
