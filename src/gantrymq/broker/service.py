@@ -153,18 +153,39 @@ class BrokerService:
         """Take the ordinary sends of several connections; see `Service`."""
         if (
             not self.uses_lane
-            or self._share < 1.0
             or self._sending.begins_later
             or not self._store.waits_for_nothing
             or self._settings.now.trace_on is not self._lane_traces
         ):
             return []
+        if self._share < 1.0:
+            return self._take_share(buffer, parts)
+        return self._append_turn(buffer, parts)
+
+    def _append_turn(
+        self, buffer: Buffer, parts: Sequence[tuple[int, int, Peer]]
+    ) -> list[tuple[int, bytes]]:
         turn = self._store.append_turn(
             buffer, [(start, end, peer.host) for start, end, peer in parts]
         )
         if self._quotas.watches_lane:
             self._counting.collect_sends()
         return turn.runs
+
+    def _take_share(
+        self, buffer: Buffer, parts: Sequence[tuple[int, int, Peer]]
+    ) -> list[tuple[int, bytes]]:
+        """Take in some of the parts, still in one call, and refuse the sends of the others."""
+        luck = [self._pick() < self._share for _ in parts]
+        wanted = [part for part, is_lucky in zip(parts, luck, strict=True) if is_lucky]
+        stored = iter(self._append_turn(buffer, wanted) if wanted else ())
+        runs: list[tuple[int, bytes]] = []
+        for (start, end, _), is_lucky in zip(parts, luck, strict=True):
+            run = next(stored, None) if is_lucky else self._refuse(buffer, start, end)
+            if run is None:
+                break
+            runs.append(run)
+        return runs
 
     def take(self, buffer: Buffer, start: int, end: int, peer: Peer) -> Taken:
         """Take the complete frames of a range; see `Service`."""
@@ -202,6 +223,12 @@ class BrokerService:
         Reading and refusing costs a fraction of storing: what is left of the time is for those
         that are taken in. Whatever is no send is never refused for this.
         """
+        behind, replies = self._refuse(buffer, start, end)
+        if replies:
+            answers.append(RawReply((replies,)))
+        return behind
+
+    def _refuse(self, buffer: Buffer, start: int, end: int) -> tuple[int, bytes]:
         settings = self._settings.now
         refused = kernel.refuse_sends(
             buffer, start, end, FRAME_BYTES_MAX, SPOKEN_VERSION, ResponseCode.SYSTEM_BUSY,
@@ -209,9 +236,7 @@ class BrokerService:
         )  # fmt: skip
         if refused.requests:
             self._counting.store.refused("OVERLOAD", refused.requests)
-        if refused.replies:
-            answers.append(RawReply((refused.replies,)))
-        return refused.end
+        return refused.end, refused.replies
 
     def _take_some(
         self, buffer: Buffer, start: int, end: int, peer: Peer, answers: _Answers

@@ -35,10 +35,9 @@ PAUSE_S: Final = PROBE_S / 2
 behind such a time is behind a pause, too, whatever a timer makes of 20 ms."""
 TURN_S: Final = 0.2
 """A turn may take so long, which is what a send may lie unread (waitTimeMillsInSendQueue)."""
-SHARE_MIN: Final = 0.15
-"""Reading and refusing costs about a sixth of taking in. Whoever offers six times as much as can be
-done has the whole time for refusals alone; and where turns are long for another reason, as on a
-machine that has no time for this process, less would help nobody."""
+SHARE_MIN: Final = 0.03
+"""Reading and refusing costs about a quarter of taking in, so that at three times the capacity not
+much is left for what is taken in, and nothing until what has piled up is refused."""
 LOWERED: Final = 0.7
 """The share becomes this part of what it was when a turn is too long,"""
 AGAIN_S: Final = 0.04

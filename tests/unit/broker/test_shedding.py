@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gantrymq.wire.frame import FrameParser
 from support.broker_rig import BrokerRig, pull
 from support.samples import json_request, send_fields
 
@@ -48,15 +49,33 @@ def test_pulls_and_everything_else_are_never_refused_for_it() -> None:
     assert rig.ask(pull(0, opaque=52)).code == FOUND, "a pull that the kernel knows"
 
 
-def test_many_connections_at_once_are_looked_at_one_by_one() -> None:
+def test_of_many_connections_at_once_some_are_taken_in_still_in_one_call() -> None:
     rig = BrokerRig()
-    rig.store_some(b"x")
-    data = sends(1)
-    assert rig.service.take_turn(data, [(0, len(data), rig.peer)]) != []
+    rig.store_some(b"before")
+    data = b"".join(sends(1, number) for number in range(4))
+    size = len(data) // 4
+    parts = [(number * size, (number + 1) * size, rig.peer) for number in range(4)]
     rig.service.press(0.5)
-    assert rig.service.take_turn(data, [(0, len(data), rig.peer)]) == []
-    rig.service.press(1.0)
-    assert rig.service.take_turn(data, [(0, len(data), rig.peer)]) != []
+    picking(rig, 0.1, 0.9, 0.9, 0.1)
+    runs = rig.service.take_turn(data, parts)
+    assert [end for end, _ in runs] == [end for _, end, _ in parts]
+    codes = [FrameParser().feed(replies)[0] for _, replies in runs]
+    assert [(one.opaque, one.code) for one in codes] == [(0, 0), (1, BUSY), (2, BUSY), (3, 0)]
+    assert len(rig.bodies()) == 3
+    picking(rig, 0.9)
+    other = pull(0)
+    assert rig.service.take_turn(other, [(0, len(other), rig.peer)]) == [(0, b"")], "no send"
+
+
+def test_what_the_lane_does_not_take_is_left_whoever_is_refused_behind_it() -> None:
+    rig = BrokerRig()
+    rig.service.press(0.5)
+    picking(rig, 0.1, 0.9)
+    first, second = json_request(310, send_fields(b="New", i=""), b"x"), sends(1)
+    parts = [(0, len(first), rig.peer), (len(first), len(first + second), rig.peer)]
+    runs = rig.service.take_turn(first + second, parts)
+    assert all(end == start for (end, _), (start, _, _) in zip(runs[:1], parts, strict=False))
+    assert rig.bodies() == []
 
 
 @pytest.mark.parametrize("is_on", [True, False])
