@@ -48,10 +48,8 @@ if TYPE_CHECKING:
     from gantrymq.wire.peer import Answer, Peer, Pending
 
 
-BUSY_REMARK: Final = (
-    b"[OVERLOAD]broker busy: more comes than it can take in, nothing was stored; send to another "
-    b"broker, or later"
-)
+BUSY_REMARK: Final = b"[OVERLOAD]broker busy: more comes than it can take in"
+"""Short: at several times the capacity most of the time goes into refusals."""
 LENGTH_BYTES: Final = 4
 """In front of a frame: how many bytes follow."""
 
