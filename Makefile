@@ -19,7 +19,7 @@ SECONDS ?= 600
 TARGETS ?= frame header body properties batch record broker namesrv replication tls metrics dashboard sql92 settings accounts users declared config store arguments
 ENGINE ?= auto
 
-.PHONY: help setup test run lint format types bench bench-compare bench-replication pipeline-demo fuzz flips simulate chaos chaos-failover coverage conf blocking lock release-checks clean system-packages
+.PHONY: help setup test run lint format types bench bench-compare bench-replication overload soak pipeline-demo fuzz flips simulate chaos chaos-failover coverage conf blocking lock release-checks clean system-packages
 
 help: ## show this text
 	@echo "gantrymq: RocketMQ in one pip install, with your topics as Spark tables."
@@ -34,6 +34,7 @@ help: ## show this text
 	@echo "  ARGS='tests/unit -k frame'     what make test hands to pytest, and make run to the server"
 	@echo "  SECONDS=60 TARGETS=frame       how long make fuzz takes for each target, and which"
 	@echo "  SECONDS=120 SEED=7             how long make chaos breaks things in each setting, and which ones"
+	@echo "  HOURS=0.5                      how long make soak takes"
 	@echo "  GANTRYMQ_SYSTEM_PACKAGES=0     make test installs no system packages, even as root"
 	@echo "  CI=true                        a test that cannot run here is a failure, not a skip"
 
@@ -87,6 +88,12 @@ chaos-failover: $(installed) ## kill -9 the master of a group with failover, ROU
 
 bench-replication: $(installed) ## SYNC_MASTER with a slave beside Apache RocketMQ 5.5.0, and our slave's lag
 	@$(python) -m bench.replication $(ARGS)
+
+overload: $(installed) ## three times what a broker takes in, over 500 connections; ARGS='--seconds 5'
+	@$(python) -m bench.overload $(ARGS)
+
+soak: $(installed) ## HOURS=4 at 70 % of the capacity with rolling restarts: does anything grow? build/soak has a picture
+	@$(python) -m bench.soak --hours $(or $(HOURS),4) $(ARGS)
 
 coverage: $(installed) ## branch coverage; model and wire must have 95 %
 	@rm -f .coverage .coverage.*

@@ -21,13 +21,14 @@ from uvicorn.server import ServerState
 
 from fuzz.ports import Loop, Wire, pieces, untimed
 from fuzz.twins import DisagreementError
-from gantrymq.dashboard.accounts import Account, Role
+from gantrymq.dashboard.accounts import Account
 from gantrymq.dashboard.app import make_app
 from gantrymq.dashboard.connections import BoundedProtocol
 from gantrymq.dashboard.parts import Parts
 from gantrymq.dashboard.settings import DashboardSettings
 from gantrymq.metrics.endpoint import Endpoint
 from gantrymq.metrics.health import Check
+from gantrymq.model.roles import Role
 from gantrymq.testing.broker import TestBroker
 from gantrymq.testing.clock import RunningClock
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gantrymq.cli.main import main
+from gantrymq.security import user_file
 from support import gantry, markdown
 from support.issuing import Issuer
 
@@ -81,6 +82,15 @@ def test_the_section_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert "the file of users has changed" in seen
     assert not [name for name, secret in secrets.items() if secret in seen]
     assert secrets.keys() == {"shop-admin", "orders", "billing", "nadia"}
+
+
+def test_the_part_on_quotas_is_a_file() -> None:
+    (written,) = [block.text for block in blocks_under("### Quotas of users")]
+    users = user_file.built_users(user_file.read(written.encode()), None)
+    assert users["importer"].quota == {
+        "send_bytes": 50_000_000, "send_requests": 2_000, "read_bytes": 20_000_000,
+        "connections": 50,
+    }  # fmt: skip
 
 
 def test_the_part_on_certificates_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,7 +53,9 @@ BATCH_HEADER: Final = b"WAIT\x01true"
 
 def producer_for(session: Session, *, trace: bool = False) -> Producer:
     """Return a producer with a session's settings; `async with` starts it."""
-    return Producer("", GROUP, settings=session.settings, trace=trace, timeout_s=5.0)
+    settings = session.settings
+    name_servers = ";".join(settings.name_servers)
+    return Producer(name_servers, GROUP, settings=settings, trace=trace, timeout_s=5.0)
 
 
 class Copier:

@@ -2,7 +2,8 @@
 
 A request carries changes, not values: `+message.type=FIFO,-reserve.time` sets one and deletes
 another. The rules are those of Apache's `AttributeUtil`, the names those of `TopicAttributes` and
-`SubscriptionGroupAttributes`, release 5.5. What stands in a file is kept as it is.
+`SubscriptionGroupAttributes`, release 5.5, and those of quotas (`quotas`), which are ours. What
+stands in a file is kept as it is.
 
 Where Apache takes a value that asks for something this broker does not do (compaction, batch
 consume queues, light topics), it is refused: a topic that is silently not compacted
@@ -63,6 +64,8 @@ class Attribute(NamedTuple):
             )
 
 
+_RATE: Final = Attribute(least=0)
+"""Of a quota, for a second; 0 is no limit, whatever the broker's default is."""
 _BOOLEAN: Final = frozenset({"true", "false", "TRUE", "FALSE", "True", "False"})
 
 TOPIC_ATTRIBUTES: Final[Mapping[str, Attribute]] = {
@@ -84,6 +87,10 @@ TOPIC_ATTRIBUTES: Final[Mapping[str, Attribute]] = {
     ),
     RESERVE_TIME: Attribute(least=-1),
     "lite.topic.expiration": Attribute(least=-1, most=_MINUTES_OF_30_DAYS),
+    "quota.send.bytes": _RATE,
+    "quota.send.requests": _RATE,
+    "quota.read.bytes": _RATE,
+    "quota.read.requests": _RATE,
 }
 GROUP_ATTRIBUTES: Final[Mapping[str, Attribute]] = {
     "priority.factor": Attribute(least=0, most=100),
@@ -94,6 +101,8 @@ GROUP_ATTRIBUTES: Final[Mapping[str, Attribute]] = {
     "lite.sub.reset.offset.unsubscribe": Attribute(values=_BOOLEAN),
     "lite.sub.client.quota": Attribute(least=-1),
     "lite.sub.client.max.event.cnt": Attribute(least=10),
+    "quota.read.bytes": _RATE,
+    "quota.read.requests": _RATE,
 }
 
 

@@ -33,6 +33,7 @@ from gantrymq.broker.notices import Notices
 from gantrymq.broker.pop.joined import TimedParts, TimersAndPops
 from gantrymq.broker.pull import Pulling
 from gantrymq.broker.queries import Queries
+from gantrymq.broker.quotas.limiting import Limiting
 from gantrymq.broker.replies import Replies
 from gantrymq.broker.retry import SendBack
 from gantrymq.broker.rewriting import Rewriting
@@ -127,7 +128,6 @@ class Broker:
             memory_bytes=around.memory_bytes,
             soon=loop.soon,
         )
-        self._lanes = Lanes(self.store, self.settings)
         self.saver = ConfigSaver(
             around.files, store_settings.paths.config, around.config_worker, clock
         )
@@ -136,6 +136,10 @@ class Broker:
             self.store.statistics,
             self.store.offsets.take_counts,
         )
+        self.limiting = Limiting(
+            self.tables, self.store, self.counting, self.settings, clock, loop.new_future
+        )
+        self._lanes = Lanes(self.store, self.settings, self.limiting.quotas)
         self.delay = DelayDelivery(
             self.store, self.tables.delays, store_settings.schedule.delays_ms, clock,
             self._delay_moved, self._delay_delivered,
@@ -168,26 +172,16 @@ class Broker:
         )
         pulling = self._make_pulling(selections)
         sending = self._sending = Sending(
-            storing, tables.topics, tables.groups, Rewriting(self.timing), settings, clock, pick
-        )
+            storing, tables.topics, tables.groups, Rewriting(self.timing), self.limiting.quotas,
+            self.limiting.throttled, settings, clock, pick,
+        )  # fmt: skip
         send_back = SendBack(
-            self.store,
-            storing,
-            tables.topics,
-            tables.groups,
-            settings,
-            pick,
+            self.store, storing, tables.topics, tables.groups, settings, pick,
             self.counting.broker.sent_back,
-        )
+        )  # fmt: skip
         self.transactions = self._make_transactions(storing, store_host)
         replies = Replies(
-            self.store,
-            sending,
-            tables.clients,
-            settings,
-            clock,
-            store_host,
-            self.counting.stored,
+            self.store, sending, tables.clients, settings, clock, store_host, self.counting.stored
         )
         self.timed = self._make_timed(storing, selections, store_host, pick)
         self.router = Router(
@@ -212,7 +206,9 @@ class Broker:
             self.router,
             settings,
             Ages(settings, self.store.page_cache, self.counting, clock),
-            (self.clients, pulling, self.timed),
+            self.counting,
+            self.limiting.quotas,
+            (self.clients, pulling, self.timed, self.limiting),
         )
 
     def _make_pulling(self, selections: Selections) -> Pulling:
@@ -227,6 +223,8 @@ class Broker:
             self.held,
             self.tables.guard,
             self.counting,
+            self.limiting.quotas,
+            self.limiting.throttled,
             self.settings,
             is_slave=lambda: self.is_slave,
             new_future=self._around.loop.new_future,
@@ -282,25 +280,12 @@ class Broker:
         around = self._around
         return TimersAndPops(
             TimedParts(
-                self.store,
-                self.store_settings,
-                storing,
-                self.tables,
-                selections,
-                self.counting,
-                self.settings,
-                self.timing,
-                self.schedule,
-                around.files,
-                around.config_worker,
-                around.clock,
-                store_host,
-                around.loop.soon,
-                around.loop.new_future,
-                pick,
-                is_slave=lambda: self.is_slave,
+                self.store, self.store_settings, storing, self.tables, selections, self.counting,
+                self.limiting.quotas, self.limiting.throttled, self.settings, self.timing,
+                self.schedule, around.files, around.config_worker, around.clock, store_host,
+                around.loop.soon, around.loop.new_future, pick, is_slave=lambda: self.is_slave,
             )
-        )
+        )  # fmt: skip
 
     def _make_transactions(self, storing: Storing, store_host: bytes) -> Transactions:
         retention = self.store_settings.retention
@@ -404,6 +389,7 @@ class Broker:
         plan.every("queue locks", CLIENT_SCAN_S, self.tables.locks.expire, now)
         plan.every("old filters", FILTER_CLEAN_S, self._clean_filters, now)
         plan.every("statistics", SAMPLE_S, self.counting.sample, now)
+        self.limiting.plan(plan, now)
         plan.every("known pulls", KNOWN_PULLS_S, self.service.known.tick, now)
 
     def tick(self, now: float) -> float | None:
@@ -414,6 +400,7 @@ class Broker:
         """Answer whoever waits, save everything, close the store; True if all went well. Blocks."""
         self._is_open = False
         self.held.release_all()
+        self.limiting.close()
         self.transactions.close()
         self.timed.close()
         failures = self.saver.finish()
@@ -466,7 +453,9 @@ class Broker:
         self.tables.groups.auto_create = changed.broker.creates_groups
         if changed.broker.offsets_interval_ms != before.offsets_interval_ms:
             self.saver.change_interval(self.tables.offsets, changed.broker.offsets_interval_ms)
-        if changed.broker.permission != before.permission:
+        self.limiting.use(changed.broker)
+        moves = self.limiting.move_lanes(before, changed.broker)
+        if moves or changed.broker.permission != before.permission:
             self._lanes.set_all(self.tables.topics.all().values())
         if changed.broker.shown_permission != before.shown_permission:
             self.tables.topics.touch()

@@ -48,6 +48,10 @@ class Counting:
         self.broker = broker
         self.store = store
         self._take_counts = take_counts
+        self.lane_stored: Callable[[list[tuple[bytes, int, int]]], None] = lambda _counts: None
+        """Told what the lane has counted: quotas are made of it."""
+        self.was_read: Callable[[str, str, int], None] = lambda _group, _topic, _size: None
+        """Told how many bytes a group has read of a topic, for the same."""
         self._pulls: dict[tuple[str, str, int], _Pulls] = {}
         self._samples_off = 0
         self.mismatches = 0
@@ -88,19 +92,26 @@ class Counting:
             count.took_ms += took_ms
         else:
             count.misses += 1
+        self.was_read(group, topic, size)
+
+    def collect_sends(self) -> int:
+        """Take in what the lane counted; return how many topics that were."""
+        counts = self._take_counts()
+        self.lane_stored(counts)
+        self.broker.put_topics(counts)
+        self.store.put_topics(counts)
+        return len(counts)
 
     def collect(self) -> int:
         """Take in what the lane counted and what was pulled; return how many counts that were."""
-        counts = self._take_counts()
-        self.broker.put_topics(counts)
-        self.store.put_topics(counts)
+        topics = self.collect_sends()
         pulls, self._pulls = self._pulls, {}
         for (group, topic, queue_id), each in pulls.items():
             if each.messages:
                 self.broker.got(group, topic, queue_id, each.messages, each.size)
                 self.broker.get_took(group, topic, queue_id, round(each.took_ms), each.hits)
             self.store.got_many(each.hits, each.misses, each.messages)
-        return len(counts) + len(pulls)
+        return topics + len(pulls)
 
     def sample(self) -> None:
         """Collect the counts, and move the windows on.

@@ -104,6 +104,8 @@ class KnownPulls:
         reader = Reader(request.consumer_group, request.topic, request.queue_id)
         if not self._pulling.guard.lets_pass(reader):
             return
+        if self._pulling.quotas.limits_reads(group, self._topics.find(request.topic)):
+            return
         brings_own = request.sys_flag & _SUBSCRIBES
         if selection.hashes is None or not (brings_own or group.broadcast_enabled):
             return

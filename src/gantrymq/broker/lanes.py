@@ -18,6 +18,7 @@ from gantrymq.model.topic import FilterType, Perm
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from gantrymq.broker.quotas.quotas import Quotas
     from gantrymq.broker.settings import LiveSettings
     from gantrymq.model.topic import TopicConfig
     from gantrymq.store.message_store import MessageStore
@@ -28,9 +29,11 @@ log = logging.getLogger(__name__)
 class Lanes:
     """Opens and closes the lane of topics."""
 
-    def __init__(self, store: MessageStore, settings: LiveSettings) -> None:
+    def __init__(self, store: MessageStore, settings: LiveSettings, quotas: Quotas) -> None:
         self._store = store
         self._settings = settings
+        self._quotas = quotas
+        quotas.lane_changed = self.set
 
     def set_all(self, topics: Iterable[TopicConfig]) -> None:
         """Open or close the lane of each."""
@@ -57,4 +60,5 @@ class Lanes:
             and may_send_to(topic.name)
             and not is_retry_topic(topic.name)
             and topic.filter_type is not FilterType.MULTI_TAG  # its messages get a flag
+            and self._quotas.may_take_lane(topic)
         )

@@ -26,6 +26,7 @@ from gantrymq.wire.properties import REAL_TOPIC, decode_properties
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from gantrymq.broker.quotas.users import UserLimits, Who
     from gantrymq.broker.router import Router
     from gantrymq.broker.service import BrokerService
     from gantrymq.store.message_store import MessageStore
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
 class Guard(Protocol):
     """Who decides. What it raises is the answer."""
 
-    def check(self, code: int, request: Command, peer: Peer) -> None:
-        """Let a request pass, by what it says."""
+    def check(self, code: int, request: Command, peer: Peer) -> Who | None:
+        """Let a request pass, by what it says; return whose it is."""
         ...
 
     def check_read(self, request: Command, peer: Peer, topic: str) -> None:
@@ -75,14 +76,19 @@ def protect(
     store: MessageStore,
     guard: Guard,
     handlers: Mapping[int, Handler],
+    limits: UserLimits,
 ) -> None:
-    """Let a guard see every request from now on; `handlers` answer what it brings with it."""
+    """Let a guard see every request from now on; `handlers` answer what it brings with it.
+
+    `limits` count what those do whom the guard knows.
+    """
     router.add(handlers)
     for code, place in _PLACES.items():
         handler = router.handler(code)
         if handler is not None:
             router.add({code: _looked_at(handler, place, store, guard)})
     router.check = guard.check
+    router.limits = limits
     service.uses_lane = False
     service.asks_router = True
 

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from gantrymq.broker.answers import refusal
 from gantrymq.broker.offset_guard import Reader
+from gantrymq.broker.quotas.meter import QuotaExceeded
+from gantrymq.broker.quotas.throttled import READ_S_MAX
 from gantrymq.errors import GantryError
 from gantrymq.kernel import kernel
 from gantrymq.model.group import MessageModel
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
     from gantrymq.broker.groups import Groups
     from gantrymq.broker.hold import Held, HeldPulls
     from gantrymq.broker.offset_guard import OffsetGuard
+    from gantrymq.broker.quotas.quotas import Quotas
+    from gantrymq.broker.quotas.throttled import Throttled
     from gantrymq.broker.selections import Selection, Selections
     from gantrymq.broker.settings import LiveSettings
     from gantrymq.broker.topics import Topics
@@ -71,6 +75,10 @@ _COMMITS: Final = int(PullFlag.COMMIT_OFFSET)
 _SUSPENDS: Final = int(PullFlag.SUSPEND)
 _SUBSCRIBES: Final = int(PullFlag.SUBSCRIPTION)
 _READ: Final = int(Perm.READ)
+COLD: Final = "COLD_READS"
+"""The word that a remark begins with where reads from the disk are over their budget."""
+UNASKED_S_MAX: Final = 1.0
+"""How long a pull waits for a quota whose sender does not expect to wait."""
 PULL_BYTES_SMALL: Final = 65536
 """Messages that are smaller in all are copied behind their header: one write, not many."""
 
@@ -93,6 +101,8 @@ class _Pull(NamedTuple):
     group: SubscriptionGroup
     selection: Selection
     future: Future[Answer]
+    patience: float | None = None
+    """Until when it waits for a quota; None if it has not met one yet."""
 
 
 class Pulling:
@@ -109,6 +119,8 @@ class Pulling:
         held: HeldPulls,
         guard: OffsetGuard,
         counts: PullCounts,
+        quotas: Quotas,
+        throttled: Throttled,
         settings: LiveSettings,
         *,
         is_slave: Callable[[], bool],
@@ -124,6 +136,8 @@ class Pulling:
         self._held = held
         self.guard = guard
         self._counts = counts
+        self.quotas = quotas
+        self._throttled = throttled
         self._settings = settings
         self._is_slave = is_slave
         self._new_future = new_future
@@ -152,7 +166,7 @@ class Pulling:
                 who=peer.address,
             )
         pull = _Pull(request, peer, group, selection, self._new_future())
-        self._read(pull, may_hold=bool(request.sys_flag & _SUSPENDS))
+        self._read(pull, may_hold=bool(request.sys_flag & _SUSPENDS), requests=1)
         return pull.future.result() if pull.future.done() else pull.future
 
     def _has_reset(self, request: PullRequest) -> bool:
@@ -232,8 +246,13 @@ class Pulling:
 
     # -- read and answer ------------------------------------------------------------------------
 
-    def _read(self, pull: _Pull, *, may_hold: bool) -> None:
+    def _read(self, pull: _Pull, *, may_hold: bool, requests: int = 0) -> None:
         request = pull.request
+        topic = self._topics.find(request.topic)
+        exceeded = self.quotas.exceeded_read(pull.group, topic, requests)
+        if exceeded is not None:
+            self._throttle(pull, exceeded, may_hold=may_hold, requests=requests)
+            return
         reset = self._offsets.pending_reset(request.consumer_group, request.topic, request.queue_id)
         if reset is not None:
             self.guard.let_pass(_reader(request))
@@ -255,12 +274,17 @@ class Pulling:
             pull.selection.choose,
             pull.selection.hashes,
             lambda found: self._found(pull, found, begun, may_hold=may_hold),
+            pull.group.name,
         )
 
     def _found(self, pull: _Pull, found: Found, begun: float, *, may_hold: bool) -> None:
         if pull.future.done():
             return  # its sender is gone
         request = pull.request
+        if found.wait_s:
+            exceeded = QuotaExceeded(COLD, found.trouble, found.wait_s)
+            self._throttle(pull, exceeded, may_hold=may_hold, requests=0)
+            return
         if found.trouble and found.next_offset <= request.queue_offset:
             # An empty success would bring its sender back at once, again and again; after an error
             # a client pauses for some seconds.
@@ -350,11 +374,37 @@ class Pulling:
         pull.future.add_done_callback(lambda _: self._let_go(peer.number, held))
         return True
 
-    def _again(self, pull: _Pull, *, last: bool) -> None:
+    def _throttle(
+        self, pull: _Pull, exceeded: QuotaExceeded, *, may_hold: bool, requests: int
+    ) -> None:
+        """Let a pull wait until a quota allows it; refuse it if that is too far off.
+
+        An empty answer would bring its sender back at once. After an error it pauses for longer.
+        """
+        now = self._throttled.now()
+        patience = pull.patience
+        if patience is None:
+            waits_s = pull.request.suspend_timeout_ms / 1000 if may_hold else UNASKED_S_MAX
+            patience = now + min(waits_s, READ_S_MAX)
+        waiting = pull._replace(patience=patience)
+        if now + exceeded.wait_s <= patience and self._throttled.hold(
+            exceeded.cause,
+            exceeded.wait_s,
+            pull.peer,
+            lambda: self._again(waiting, last=not may_hold, requests=requests),
+        ):
+            return
+        self.quotas.refused(exceeded.cause)
+        _settle(pull, refusal(pull.request, exceeded))
+
+    def _again(self, pull: _Pull, *, last: bool, requests: int = 0) -> None:
         """Read again, if the pull would still be let in: much may have changed while it waited."""
+        if pull.future.done():
+            return  # its sender is gone
         try:
             group, selection = self.admit(pull.request)
-            self._read(pull._replace(group=group, selection=selection), may_hold=not last)
+            again = pull._replace(group=group, selection=selection)
+            self._read(again, may_hold=not last, requests=requests)
         except GantryError as error:
             _settle(pull, refusal(pull.request, error))
         except Exception as error:

@@ -16,11 +16,15 @@ from gantrymq.wire.settling import answer_error, handle
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from gantrymq.broker.quotas.users import UserLimits, Who
     from gantrymq.wire.command import Command
     from gantrymq.wire.peer import Handler, Peer, Pending
 
-    Check = Callable[[int, Command, Peer], None]
-    """Is given the whole code of a request, the request and who asks; raises what is answered."""
+    Check = Callable[[int, Command, Peer], Who | None]
+    """Is given the whole code of a request, the request and who asks; raises what is answered.
+
+    Returns whose request it is; None if it is nobody's.
+    """
     Watch = Callable[[Command, Callable[[], Pending]], Pending]
     """Is given a request and what answers it; returns that answer."""
 
@@ -46,6 +50,8 @@ class Router:
         """Sees every request before anything else does, those that nobody handles too."""
         self.watch: Watch | None = None
         """Sees every request that has a handler, and passes its answer on; nobody, as a rule."""
+        self.limits: UserLimits | None = None
+        """Counts what users do; with a check that knows them."""
 
     @property
     def codes(self) -> frozenset[int]:
@@ -65,12 +71,20 @@ class Router:
         code = request.code
         if code not in self._handlers:
             code = _BINARY_CODES.get(code, code)
-        if self.check is not None:
-            try:
-                self.check(code, request, peer)
-            except Exception as error:  # noqa: BLE001  (answered, and logged)
-                refused = answer_error(request, error, peer.address)
-                return None if request.is_oneway else refused
+        if self.check is None:
+            return self._handle(code, request, peer)
+        try:
+            who = self.check(code, request, peer)
+            if who is not None and self.limits is not None:
+                return self.limits.handle(
+                    who, code, request, peer, lambda: self._handle(code, request, peer)
+                )
+        except Exception as error:  # noqa: BLE001  (answered, and logged)
+            refused = answer_error(request, error, peer.address)
+            return None if request.is_oneway else refused
+        return self._handle(code, request, peer)
+
+    def _handle(self, code: int, request: Command, peer: Peer) -> Pending:
         handler = self._handlers.get(code)
         if handler is None:
             return None if request.is_oneway else self._unknown(request, code)

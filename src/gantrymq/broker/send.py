@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from gantrymq.broker.answers import refusal
 from gantrymq.broker.hooks import SendHooks
+from gantrymq.broker.quotas.meter import QuotaExceeded
 from gantrymq.broker.storing import region_fields
 from gantrymq.broker.timer.rules import TIMERS, asks_for_timer
 from gantrymq.errors import ContentError, GantryError, InvalidValue, shown
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from gantrymq.broker.groups import Groups
+    from gantrymq.broker.quotas.quotas import Quotas
+    from gantrymq.broker.quotas.throttled import Throttled
     from gantrymq.broker.settings import LiveSettings
     from gantrymq.broker.storing import Storing
     from gantrymq.broker.topics import Topics
@@ -95,11 +98,15 @@ class Sending:
         topics: Topics,
         groups: Groups,
         rewrites: Rewrites,
+        quotas: Quotas,
+        throttled: Throttled,
         settings: LiveSettings,
         clock: Clock,
         pick: Callable[[int], int],
     ) -> None:
         """Choose a queue with `pick`, which returns a number below its argument."""
+        self._quotas = quotas
+        self._throttled = throttled
         self._storing = storing
         self._topics = topics
         self._groups = groups
@@ -132,6 +139,11 @@ class Sending:
     def _answered(self, request: SendRequest, body: bytes, peer: Peer) -> Pending:
         try:
             return self._send(request, body, peer)
+        except QuotaExceeded as error:
+            if request.oneway:
+                return None
+            reply = refusal(request, error, region_fields(self._settings.now))
+            return self._throttled.refusal(error.cause, error.wait_s, peer, reply)
         except GantryError as error:
             reply = refusal(request, error, region_fields(self._settings.now))
             return None if request.oneway else reply
@@ -206,8 +218,9 @@ class Sending:
             if not topic.write_queues:
                 raise NoPermission(f"the topic[{topic.name}] has no queue to write to")
             queue_id = self._pick(topic.write_queues)
-        if is_retry_topic(topic.name):
+        if is_retry_topic(topic.name):  # without a quota: a consumer must get rid of it
             return self._retried(request, topic, queue_id)
+        self._quotas.check_send(topic, request)
         return _Target(topic, queue_id)
 
     @staticmethod

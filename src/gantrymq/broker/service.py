@@ -8,6 +8,7 @@ Owned by the event loop's task.
 
 from __future__ import annotations
 
+from random import Random
 from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
@@ -22,7 +23,7 @@ from gantrymq.limits import FRAME_BYTES_MAX
 from gantrymq.store.allocation import FileNotMade
 from gantrymq.store.errors import StoreBusy, StoreNotWritable
 from gantrymq.store.status import PutStatus
-from gantrymq.wire.codes import RequestCode
+from gantrymq.wire.codes import SPOKEN_VERSION, RequestCode, ResponseCode
 from gantrymq.wire.frame import FrameParser, decode_frame, encode_frame
 from gantrymq.wire.peer import DATA_BYTES_ENOUGH, RawReply, Taken, answer_bytes
 from gantrymq.wire.response_errors import ResponseError
@@ -31,8 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gantrymq.broker.aging import Ages
+    from gantrymq.broker.counting import Counting
     from gantrymq.broker.known_pulls import KnownPulls
     from gantrymq.broker.pull import Pulling
+    from gantrymq.broker.quotas.quotas import Quotas
     from gantrymq.broker.router import Router
     from gantrymq.broker.send import Sending
     from gantrymq.broker.settings import LiveSettings
@@ -45,6 +48,8 @@ if TYPE_CHECKING:
     from gantrymq.wire.peer import Answer, Peer, Pending
 
 
+BUSY_REMARK: Final = b"[OVERLOAD]broker busy: more comes than it can take in"
+"""Short: at several times the capacity most of the time goes into refusals."""
 LENGTH_BYTES: Final = 4
 """In front of a frame: how many bytes follow."""
 
@@ -86,6 +91,8 @@ class BrokerService:
         router: Router,
         settings: LiveSettings,
         ages: Ages,
+        counting: Counting,
+        quotas: Quotas,
         watches: Sequence[ConnectionWatch],
     ) -> None:
         self._store = store
@@ -96,6 +103,8 @@ class BrokerService:
         self._router = router
         self._settings = settings
         self._ages = ages
+        self._counting = counting
+        self._quotas = quotas
         self._lane_traces = settings.now.trace_on
         """What the lane was made to answer; `traceOn` may change while it runs."""
         self._watches = tuple(watches)
@@ -103,6 +112,8 @@ class BrokerService:
         """Connections whose last request was no send: their next one is none either, mostly."""
         self.uses_lane = True
         """False while somebody must see every send: a hook, or access control."""
+        self._share = 1.0
+        self._pick = Random().random  # noqa: S311 - whom it meets is no secret
         self.asks_router = False
         """True with access control: every request goes by the router, which checks it."""
 
@@ -114,6 +125,15 @@ class BrokerService:
         self._pullers.discard(peer.number)
         for watch in self._watches:
             watch.peer_closed(peer)
+
+    def press(self, share: float) -> None:
+        """Take in this share of the sends from now on, and refuse the others; 1 is all."""
+        self._share = share if self._settings.now.fast_failure else 1.0
+
+    @property
+    def taken_share(self) -> float:
+        """Return which part of the sends is taken in."""
+        return self._share
 
     @property
     def waiting_sends(self) -> int:
@@ -136,18 +156,45 @@ class BrokerService:
             or self._settings.now.trace_on is not self._lane_traces
         ):
             return []
-        return self._store.append_turn(
+        if self._share < 1.0:
+            return self._take_share(buffer, parts)
+        return self._append_turn(buffer, parts)
+
+    def _append_turn(
+        self, buffer: Buffer, parts: Sequence[tuple[int, int, Peer]]
+    ) -> list[tuple[int, bytes]]:
+        turn = self._store.append_turn(
             buffer, [(start, end, peer.host) for start, end, peer in parts]
-        ).runs
+        )
+        if self._quotas.watches_lane:
+            self._counting.collect_sends()
+        return turn.runs
+
+    def _take_share(
+        self, buffer: Buffer, parts: Sequence[tuple[int, int, Peer]]
+    ) -> list[tuple[int, bytes]]:
+        """Take in some of the parts, still in one call, and refuse the sends of the others."""
+        luck = [self._pick() < self._share for _ in parts]
+        wanted = [part for part, is_lucky in zip(parts, luck, strict=True) if is_lucky]
+        stored = iter(self._append_turn(buffer, wanted) if wanted else ())
+        runs: list[tuple[int, bytes]] = []
+        for (start, end, _), is_lucky in zip(parts, luck, strict=True):
+            run = next(stored, None) if is_lucky else self._refuse(buffer, start, end)
+            if run is None:
+                break
+            runs.append(run)
+        return runs
 
     def take(self, buffer: Buffer, start: int, end: int, peer: Peer) -> Taken:
         """Take the complete frames of a range; see `Service`."""
         position, answers, is_unknown = start, _Answers(), False
+        if self._share < 1.0 and self._pick() >= self._share:
+            position = self._shed(buffer, start, end, answers)
         if peer.number in self._pullers and self.uses_lane and not peer.waited_ms:
-            known = self.known.take(buffer, start, end, peer)
+            known = self.known.take(buffer, position, end, peer)
             if known is not None:
                 position, answer = known
-                if position == end:
+                if position == end and not answers:
                     return Taken(end, [answer])  # most reads are one pull
                 answers.add_data(answer)
             is_unknown = known is None
@@ -167,6 +214,27 @@ class BrokerService:
                 raise
             # Those before the bad frame are answered; the next call begins with it.
         return Taken(position, answers, self.uses_lane and peer.number not in self._pullers)
+
+    def _shed(self, buffer: Buffer, start: int, end: int, answers: _Answers) -> int:
+        """Refuse the sends at the front of a range, in one call; return where they end.
+
+        Reading and refusing costs a fraction of storing: what is left of the time is for those
+        that are taken in. Whatever is no send is never refused for this.
+        """
+        behind, replies = self._refuse(buffer, start, end)
+        if replies:
+            answers.append(RawReply((replies,)))
+        return behind
+
+    def _refuse(self, buffer: Buffer, start: int, end: int) -> tuple[int, bytes]:
+        settings = self._settings.now
+        refused = kernel.refuse_sends(
+            buffer, start, end, FRAME_BYTES_MAX, SPOKEN_VERSION, ResponseCode.SYSTEM_BUSY,
+            BUSY_REMARK, settings.region.encode(), settings.trace_on,
+        )  # fmt: skip
+        if refused.requests:
+            self._counting.store.refused("OVERLOAD", refused.requests)
+        return refused.end, refused.replies
 
     def _take_some(
         self, buffer: Buffer, start: int, end: int, peer: Peer, answers: _Answers
@@ -226,10 +294,13 @@ class BrokerService:
         if self._storing.is_full:
             return None
         try:
-            return self._store.append_sends(buffer, start, end, peer.host)
+            run = self._store.append_sends(buffer, start, end, peer.host)
         except (StoreNotWritable, StoreBusy, FileNotMade):
             # Policy finds the same, and tells every sender in turn.
             return None
+        if self._quotas.watches_lane:
+            self._counting.collect_sends()
+        return run
 
     def _held(self, run: SendRun) -> Pending:
         replies = run.replies

@@ -125,6 +125,64 @@ class BrokerSettings:
     )
     backlog: int = setting("serverSocketBacklog", 1024, Whole(1), "waiting connections")
 
+    connections_max: int = setting(
+        "maxConnections", 20_000, Whole(1, 1_000_000),
+        "connections in all; the next one is closed", live=True,
+    )  # fmt: skip
+    address_connections: int = setting(
+        "maxConnectionsPerAddress", 0, _LONG, "of one address; 0 is any number", live=True
+    )
+    user_connections: int = setting(
+        "maxConnectionsPerUser", 0, _LONG,
+        "of one user or account that says nothing else; 0 is any number", live=True,
+    )  # fmt: skip
+
+    # Quotas: what a topic, group or user may do in a second that says nothing itself; 0 is any
+    topic_send_bytes: int = setting(
+        "quotaTopicSendBytes", 0, _LONG, "bytes a second sent to each topic", live=True
+    )
+    topic_send_requests: int = setting(
+        "quotaTopicSendRequests", 0, _LONG, "sends a second to each topic", live=True
+    )
+    topic_read_bytes: int = setting(
+        "quotaTopicReadBytes", 0, _LONG, "bytes a second read from each topic", live=True
+    )
+    topic_read_requests: int = setting(
+        "quotaTopicReadRequests", 0, _LONG, "pulls and pops a second from each topic", live=True
+    )
+    group_read_bytes: int = setting(
+        "quotaGroupReadBytes", 0, _LONG, "bytes a second read by each consumer group", live=True
+    )
+    group_read_requests: int = setting(
+        "quotaGroupReadRequests", 0, _LONG, "pulls and pops a second of each group", live=True
+    )
+    user_send_bytes: int = setting(
+        "quotaUserSendBytes", 0, _LONG, "bytes a second sent by each user", live=True
+    )
+    user_send_requests: int = setting(
+        "quotaUserSendRequests", 0, _LONG, "sends a second of each user", live=True
+    )
+    user_read_bytes: int = setting(
+        "quotaUserReadBytes", 0, _LONG, "bytes a second read by each user", live=True
+    )
+    user_read_requests: int = setting(
+        "quotaUserReadRequests", 0, _LONG, "pulls, pops and queries a second of each user",
+        live=True,
+    )  # fmt: skip
+
+    # Reads that are not in memory
+    cold_group_bytes: int = setting(
+        "cgColdReadThreshold", 0, _LONG,
+        "bytes a second that each group may read from the disk; 0 is no limit", live=True,
+    )  # fmt: skip
+    cold_all_bytes: int = setting(
+        "globalColdReadThreshold", 0, _LONG, "the same for all groups together", live=True
+    )
+    cold_group_reads: int = setting(
+        "coldReadsPerGroup", 32, Whole(1, 256), "reads from the disk at once of each group",
+        live=True,
+    )  # fmt: skip
+
     # Certificates of brokers to each other
     ha_cert_path: str = setting(
         "haTlsCertPath", "", TEXT,

@@ -153,6 +153,7 @@ _COMMANDS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
         for noun in (
             "topic",
             "group",
+            "quota",
             "message",
             "dlq",
             "client",

@@ -67,7 +67,7 @@ class Forwarding:
         """Returns `host:port` of the group's master, if it is another broker."""
         self.connections: Connections | None = None
         """To the successor."""
-        self.check: Callable[[int, Command, Peer], None] | None = None
+        self.check: Callable[[int, Command, Peer], object] | None = None
         """With access control: raises for what a client may not ask, for the successor sees this
         broker's address and not the client's."""
         self.sign: Callable[[Command], Command] | None = None

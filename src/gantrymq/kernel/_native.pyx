@@ -50,6 +50,7 @@ from gantrymq.kernel.values import (
     PullRequest,
     QueueRun,
     Record,
+    Refused,
     Scan,
     SendAnswer,
     SendRequest,
@@ -75,6 +76,7 @@ include "native/json.pxi"
 include "native/headers.pxi"
 include "native/requests.pxi"
 include "native/replies.pxi"
+include "native/refusals.pxi"
 include "native/send_replies.pxi"
 include "native/records.pxi"
 include "native/pages.pxi"

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         PullRequest,
         QueueRun,
         Record,
+        Refused,
         Scan,
         SendAnswer,
         SendRequest,
@@ -132,6 +133,28 @@ class Kernel(Protocol):
         JSON; version. Binary: the same fields in the same order, language 3, no remark, MSG_REGION
         left out when empty. `message_ids` and `region` must be printable ASCII without quotes and
         backslashes, else InvalidValue.
+        """
+        ...
+
+    def refuse_sends(
+        self,
+        buffer: Buffer,
+        start: int,
+        end: int,
+        frame_bytes_max: int,
+        version: int,
+        code: int,
+        remark: bytes,
+        region: bytes,
+        trace_on: bool,
+    ) -> Refused:
+        """Return refusals of the sends at the front of a range, and where that ends.
+
+        It ends before the first frame that is not complete, no frame, or none that `decode_request`
+        takes for a send; nothing is raised for its bytes. A refusal is a response in the request's
+        header codec, as the replies to sends, with the fields TRACE_ON and MSG_REGION (the latter
+        left out of a binary header when empty) and the remark. A oneway send gets none. Remark and
+        region are printable ASCII as above.
         """
         ...
 

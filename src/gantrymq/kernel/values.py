@@ -125,6 +125,16 @@ class PullRequest(NamedTuple):
     extra_fields: bool
 
 
+class Refused(NamedTuple):
+    """What became of sends that were refused together."""
+
+    end: int
+    """Behind the last of them."""
+    requests: int
+    replies: bytes
+    """Whole frames; a oneway send has none."""
+
+
 class SendAnswer(NamedTuple):
     """A broker's plain answer to a send: stored, and where."""
 

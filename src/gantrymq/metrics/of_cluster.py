@@ -58,3 +58,9 @@ def fill_connections(page: Page, connections: ConnectionTable | None) -> None:
     if connections is not None:
         page.put("gantrymq_open_connections", len(connections.connections))
         page.put("gantrymq_buffered_bytes", connections.buffered_bytes)
+        page.put("gantrymq_slow_connections", connections.slow_connections)
+        page.put("gantrymq_busy_answers_total", connections.busy_answers)
+        for cause, count in connections.admission.refused.items():
+            page.put("gantrymq_connections_refused_total", count, cause)
+        for cause, count in connections.closed.items():
+            page.put("gantrymq_connections_closed_total", count, cause)

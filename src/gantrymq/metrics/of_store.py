@@ -105,6 +105,9 @@ class StoreSource:
         page.put("gantrymq_waiting_sends", broker.service.waiting_sends)
         page.put("gantrymq_cold_reads_waiting", reads.cold.waiting)
         page.put("gantrymq_cold_questions_waiting", reads.questions.waiting)
+        page.put("gantrymq_cold_read_bytes_total", reads.cold.lanes.read_bytes)
+        for cause, refusals in reads.cold.lanes.refusals.items():
+            page.put("gantrymq_cold_read_refusals_total", refusals, cause)
         for processor, count in (
             ("send", broker.service.waiting_sends),
             ("pull", reads.cold.waiting),
@@ -119,6 +122,12 @@ class StoreSource:
         statistics, counting = broker.store.statistics, broker.counting
         for cause, count in statistics.busy.items():
             page.put("gantrymq_busy_refusals_total", count, cause)
+        limiting = broker.limiting
+        page.put("gantrymq_throttled_requests", len(limiting.throttled))
+        for cause, count in limiting.throttled.totals.items():
+            page.put("gantrymq_throttled_requests_total", count, cause)
+        page.put("gantrymq_taken_share", broker.service.taken_share)
+        page.put("gantrymq_connections_refused_total", limiting.connections_refused, "user")
         page.put("gantrymq_puts_failed_total", statistics.puts_failed)
         page.put("gantrymq_pulls_total", statistics.gets_found, "found")
         page.put("gantrymq_pulls_total", statistics.gets_missed, "missed")

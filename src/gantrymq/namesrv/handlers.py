@@ -84,7 +84,7 @@ class NameServer:
             table, kv, reach, answers, settings, clock, started, save_settings=save_settings
         )
         self._send_oneway = send_oneway
-        self.check: Callable[[int, Command, Peer], None] | None = None
+        self.check: Callable[[int, Command, Peer], object] | None = None
         """Sees every request before anything else does; raises what is answered."""
         self._scanned = started
         parts = (Queries(self._state), BrokerRequests(self._state), Administration(self._state))

@@ -163,7 +163,10 @@ class NodeAccess:
         requests = AccountRequests(
             self.files, name=settings.name, address=address, cluster=settings.cluster
         )
-        protect(broker.router, broker.service, broker.store, self.access, requests.handlers)
+        protect(
+            broker.router, broker.service, broker.store, self.access, requests.handlers,
+            broker.limiting.users,
+        )  # fmt: skip
         broker.schedule.every("account files", LOOK_S, self.tick, now)
 
 

@@ -117,6 +117,7 @@ class BrokerNode:
         self._replication: Replication | None = None
         self._limited_topics = EncodedTopics()
         self._broker: Broker | None = None
+        self._limits_of: BrokerSettings | None = None
         self.port = self.settings.port
 
     @property
@@ -255,6 +256,7 @@ class BrokerNode:
     async def _listen(self, broker: Broker) -> None:
         if self._server is not None and self._front is not None:
             self._front(broker.service)
+            self._server.tell_pressure(broker.service.press)
             return
         bind, port = self.settings.bind_address, self.port
         addresses = [(bind, port)]
@@ -263,11 +265,17 @@ class BrokerNode:
         server = Server(
             broker.service if self._front is None else self._front(broker.service),
             addresses,
-            settings=TransportSettings(idle_s=self.settings.idle_s, backlog=self.settings.backlog),
+            settings=TransportSettings(
+                idle_s=self.settings.idle_s,
+                backlog=self.settings.backlog,
+                connections_max=self.settings.connections_max,
+                address_connections_max=self.settings.address_connections,
+            ),
             tls=self._tls,
             clock=self._clock,
         )
         await server.start()
+        server.tell_pressure(broker.service.press)
         self._server = server
         self.port = int(server.bound[0].rpartition(":")[2])
 
@@ -379,8 +387,16 @@ class BrokerNode:
         now = self._clock.monotonic()
         self._timer = None
         due = self.broker.tick(now)
+        self._limit_connections(self.broker.settings.now)
         wait = TICK_S_MAX if due is None else min(max(due - now, 0.0), TICK_S_MAX)
         self._timer = asyncio.get_running_loop().call_later(wait, self._tick)
+
+    def _limit_connections(self, settings: BrokerSettings) -> None:
+        """Let the listener know of settings that were changed, at the latest after a second."""
+        server = self._server
+        if settings is not self._limits_of and server is not None and server.bound:
+            self._limits_of = settings
+            server.limit_connections(settings.connections_max, settings.address_connections)
 
     # -- stop -----------------------------------------------------------------------------------
 

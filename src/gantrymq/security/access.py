@@ -78,8 +78,10 @@ class Access:
         self._own[account.access_key] = account
         return account
 
-    def check(self, code: int, request: Command, peer: Peer) -> None:
+    def check(self, code: int, request: Command, peer: Peer) -> Principal | None:
         """Let a request pass; `code` is the whole one, where a binary header cuts it.
+
+        Returns whose it is; None if its address may do everything, unsigned.
 
         Raises:
             AccessRefused: it may not be made.
@@ -92,6 +94,7 @@ class Access:
         except AccessRefused as error:
             self._note(code, peer, error)
             raise
+        return None if account is None or account.access_key in self._own else account
 
     def check_read(self, request: Command, peer: Peer, topic: str) -> None:
         """Let a request that has passed `check` read of a topic that it does not name itself.

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 KEY_CHARACTERS_MIN: Final = 7
 """Of an access key and of a secret: Apache wants more than 6."""
 KEY_CHARACTERS_MAX: Final = 1024
+NO_QUOTA: Final[Mapping[str, int]] = {}
 
 
 class Permission(IntFlag):
@@ -139,6 +140,11 @@ class Principal(Protocol):
         """Tell whether there is nothing that it may not do."""
         ...
 
+    @property
+    def quota(self) -> Mapping[str, int]:
+        """Return how much it may send and read in a second, as far as its file says that."""
+        ...
+
     def may(self, resource: str, wanted: Permission) -> bool:
         """Tell whether it has any of the wanted permissions for a topic or group."""
         ...
@@ -177,6 +183,11 @@ class Account:
     def title(self) -> str:
         """Return how a sentence names it."""
         return f"the account {self.access_key}"
+
+    @property
+    def quota(self) -> Mapping[str, int]:
+        """Return nothing: Apache's files know no quotas, so the broker's defaults hold."""
+        return NO_QUOTA
 
     @property
     def level(self) -> Role:

@@ -12,6 +12,9 @@
     secret = "seal1.…"              # made by `gantrymq user`, see `sealing`
     rules = [ { topics = ["Audit"], actions = ["publish"] } ]
     certificates = ["dns:orders.example.com"]    # else the one with the commonName orders-service
+    quota = { send_bytes = 10_000_000, read_requests = 500, connections = 20 }    # for a second
+
+A role may have a quota, too: each of its users has so much, unless it says something else itself.
 
 Names that mean nothing, roles and actions that there are not, patterns with the star elsewhere than
 at the end, secrets that are not sealed: all of them are errors that say where. A file is written
@@ -30,7 +33,7 @@ from gantrymq.errors import InvalidValue, shown
 from gantrymq.model.names import RETRY_PREFIX
 from gantrymq.model.roles import GIVEN, Role
 from gantrymq.security.sealing import is_sealed
-from gantrymq.security.users import ACTIONS, Rule, User, granted
+from gantrymq.security.users import ACTIONS, QUOTA, Rule, User, granted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
 
 FILE_BYTES_MAX: Final = 4 * 1024 * 1024
 USERS_MAX: Final = 10_000
+RATE_MAX: Final = 2**53
 NAMES_MAX: Final = 10_000
 """Of topics and groups in the rules of one user or role."""
 HEAD: Final = """\
@@ -57,6 +61,7 @@ class RoleEntry:
 
     base: str = ""
     rules: tuple[Rule, ...] = ()
+    quota: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +73,7 @@ class UserEntry:
     rules: tuple[Rule, ...] = ()
     certificates: tuple[str, ...] | None = None
     """None is one: that whose commonName is the user's name."""
+    quota: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +116,7 @@ def built_users(file: UserFile, key: SealKey | None) -> dict[str, User]:
             level=file.level(entry),
             grants=granted((*role.rules, *entry.rules)),
             certificates=certificates_of(name, entry),
+            quota={**role.quota, **entry.quota},
         )
     return found
 
@@ -175,19 +182,21 @@ def _role(name: str, table: Mapping[str, object]) -> RoleEntry:
         raise InvalidValue(f"{where}: {name} is there already; give your role another name")
     if not _ACCESS_KEY.fullmatch(name):
         raise InvalidValue(f"{where}: a name has letters, digits and . _ @ -, at most 128")
-    _known(table, {"base", "rules"}, where)
+    _known(table, {"base", "quota", "rules"}, where)
     base = _text(table, "base", where)
     if base and base not in GIVEN:
         raise InvalidValue(
             f"{where}.base is {shown(base)!r}: say one of {', '.join(GIVEN)}, or leave it out"
         )
-    return RoleEntry(base=base, rules=_rules(table.get("rules", []), where))
+    return RoleEntry(
+        base=base, rules=_rules(table.get("rules", []), where), quota=_quota(table, where)
+    )
 
 
 def _user(name: str, table: Mapping[str, object], roles: Mapping[str, RoleEntry]) -> UserEntry:
     where = f"users.{shown(name)}"
     check_name(name)
-    _known(table, {"certificates", "role", "rules", "secret"}, where)
+    _known(table, {"certificates", "quota", "role", "rules", "secret"}, where)
     sealed = _text(table, "secret", where)
     if sealed and not is_sealed(sealed):
         raise InvalidValue(
@@ -199,11 +208,28 @@ def _user(name: str, table: Mapping[str, object], roles: Mapping[str, RoleEntry]
         sealed=sealed,
         rules=_rules(table.get("rules", []), where),
         certificates=_texts(table, "certificates", where) if "certificates" in table else None,
+        quota=_quota(table, where),
     )
     for one in entry.certificates or ():
         check_certificate(one, where)
     check_role(entry.role, roles, f"{where}.role")
     return entry
+
+
+def _quota(table: Mapping[str, object], where: str) -> dict[str, int]:
+    value = table.get("quota", {})
+    if not isinstance(value, dict):
+        raise InvalidValue(f"{where}.quota is no table: write quota = {{ send_bytes = 1000000 }}")
+    _known(value, set(QUOTA), f"{where}.quota")
+    found = {}
+    for name, number in value.items():
+        if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= RATE_MAX:
+            raise InvalidValue(
+                f"{where}.quota.{name} is {shown(str(number))!r}: give a whole number from 0, "
+                f"which is no limit, to {RATE_MAX}"
+            )
+        found[name] = number
+    return found
 
 
 def check_name(name: str) -> None:
@@ -337,7 +363,7 @@ def written(file: UserFile) -> bytes:
         lines.append(f"[roles.{_quoted(name)}]")
         if role.base:
             lines.append(f"base = {json.dumps(role.base)}")
-        lines += [*_written_rules(role.rules), ""]
+        lines += [*_written_quota(role.quota), *_written_rules(role.rules), ""]
     for name, user in file.users.items():
         lines.append(f"[users.{_quoted(name)}]")
         if user.role:
@@ -346,7 +372,7 @@ def written(file: UserFile) -> bytes:
             lines.append(f"secret = {json.dumps(user.sealed)}")
         if user.certificates is not None:
             lines.append(f"certificates = [{', '.join(map(_text_of, user.certificates))}]")
-        lines += [*_written_rules(user.rules), ""]
+        lines += [*_written_quota(user.quota), *_written_rules(user.rules), ""]
     return ("\n".join(lines).rstrip() + "\n").encode()
 
 
@@ -357,6 +383,12 @@ def _quoted(name: str) -> str:
 def _text_of(name: str) -> str:
     """Return a text as TOML has it: as JSON does, but for the one character that it lets stand."""
     return json.dumps(name, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _written_quota(quota: Mapping[str, int]) -> Iterator[str]:
+    if quota:
+        parts = ", ".join(f"{name} = {number}" for name, number in quota.items())
+        yield f"quota = {{ {parts} }}"
 
 
 def _written_rules(rules: tuple[Rule, ...]) -> Iterator[str]:

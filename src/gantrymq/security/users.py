@@ -33,6 +33,8 @@ ACTIONS: Final = {
     "manage": Permission.MANAGE,
 }
 WILD: Final = "*"
+QUOTA: Final = ("send_bytes", "send_requests", "read_bytes", "read_requests", "connections")
+"""What a quota may say; 0 is no limit, and what it does not say is the broker's default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +101,8 @@ class User:
     grants: Grants = Grants()
     certificates: tuple[str, ...] = ()
     """Names of certificates that prove who it is, without a signature."""
+    quota: Mapping[str, int] = field(default_factory=dict)
+    """How much it may do in a second, and how many connections it may have; see `QUOTA`."""
 
     @property
     def white(self) -> Addresses:

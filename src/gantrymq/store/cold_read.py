@@ -22,11 +22,14 @@ the owner's thread either. After `LOOKS_MAX` messages that did not come to a bat
 worker even if all is hot, for it may take long; there it ends after SCAN_READ_BYTES_MAX, with what
 it has and the offset to go on from.
 
+**Turns.** Readers take turns (`cold_lanes.py`): one with many cold reads waits for itself.
+
 **Bounds.** JOBS_MAX reads wait for the worker, whose answers have ANSWER_BYTES_MAX together. One
 more is answered at once: NO_MATCHED_MESSAGE with the offset it asked for (or as far as it came),
 which every client takes for "ask again from there"; it loses nothing. `Found.trouble` says why, so
 that a broker may take its time with the answer, and `from_slave` sends the reader to a slave if
-there is one. A disk that fails is answered the same way.
+there is one. A disk that fails is answered the same way. A reader that has used up what it may
+read of the disk is told when to come again, too (`Found.wait_s`).
 
 Owned by the task that owns the log; the worker sees paths, units and a filter.
 """
@@ -36,6 +39,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.kernel import PRE_BLANK_SIZE, UNIT_BYTES
+from gantrymq.store.cold_lanes import NOBODY, ColdLanes
 from gantrymq.store.errors import StoreDamaged
 from gantrymq.store.get import (
     EVERYTHING,
@@ -177,9 +181,12 @@ class ColdLog:
 class _Job:
     """One reader that waits for the worker."""
 
-    __slots__ = ("answer_bytes", "began", "done", "otherwise", "result")
+    __slots__ = ("answer_bytes", "began", "done", "otherwise", "reader", "result")
 
-    def __init__(self, done: Callable[[Found], None], otherwise: Found, answer_bytes: int) -> None:
+    def __init__(
+        self, reader: str, done: Callable[[Found], None], otherwise: Found, answer_bytes: int
+    ) -> None:
+        self.reader = reader
         self.done = done
         self.otherwise = otherwise
         self.answer_bytes = answer_bytes
@@ -204,6 +211,7 @@ class ColdReads:
         self._reader = reader
         self._files = files
         self._worker = worker
+        self.lanes = ColdLanes(worker, clock)
         self._clock = clock
         self._took = took
         self.tail_bytes = TAIL_BYTES
@@ -223,15 +231,19 @@ class ColdReads:
         count_max: int,
         choose: Filter | None,
         done: Callable[[Found], None],
+        reader: str = NOBODY,
     ) -> None:
-        """Call `done` with messages from `offset` on: now, or from the worker's report."""
+        """Call `done` with messages from `offset` on: now, or from the worker's report.
+
+        `reader` is who reads, by a name; see `cold_lanes`.
+        """
         try:
             asked = self._reader.ask(queue, offset, count_max, choose, waits=queue is None)
         except NotNow:
             if queue is not None:
-                self._begin_units(queue, offset, count_max, choose, done)
+                self._begin_units(queue, offset, count_max, choose, done, reader)
             return
-        self._begin_records(asked, done)
+        self._begin_records(asked, done, reader)
 
     def _begin_units(
         self,
@@ -240,10 +252,11 @@ class ColdReads:
         count_max: int,
         choose: Filter | None,
         done: Callable[[Found], None],
+        reader: str,
     ) -> None:
         """Have the units of a queue read, and go on with them."""
         otherwise = _come_again(offset, queue.min_offset, queue.max_offset)
-        job = _Job(done, otherwise, 0)
+        job = _Job(reader, done, otherwise, 0)
         if not self._enter(job):
             return
 
@@ -255,15 +268,18 @@ class ColdReads:
                 asked = self._reader.ask(queue, offset, count_max, choose)
             except (OSError, StoreDamaged) as error:
                 asked = _failed(otherwise, error)
-            self._begin_records(asked, done)
+            self._begin_records(asked, done, reader)
 
-        self._worker.submit(
+        self.lanes.submit(
+            reader,
             queue.later(offset, units_scanned(count_max)),
             are_read,
             lambda error: self._answer(job, _failed(job.otherwise, error)),
         )
 
-    def _begin_records(self, asked: Found | Question, done: Callable[[Found], None]) -> None:
+    def _begin_records(
+        self, asked: Found | Question, done: Callable[[Found], None], reader: str
+    ) -> None:
         if isinstance(asked, Found):
             done(asked)
             return
@@ -273,35 +289,43 @@ class ColdReads:
                 WarmLog(self._log, limits.memory_count + LOOKS_MAX, self.tail_bytes), limits, asked
             )
         except NotNow as turn:
-            self._begin_cold(_rest(asked, turn.next_offset), done)
+            self._begin_cold(_rest(asked, turn.next_offset), done, reader)
         else:
             done(found)
 
-    def _begin_cold(self, asked: Question, done: Callable[[Found], None]) -> None:
+    def _begin_cold(self, asked: Question, done: Callable[[Found], None], reader: str) -> None:
         otherwise = _come_again(asked.offset, asked.min_offset, asked.max_offset)
-        job = _Job(done, otherwise, self._answer_bound(asked))
+        job = _Job(reader, done, otherwise, self._answer_bound(asked))
         if not self._enter(job):
             return
         log = ColdLog(
             self._files, self._paths(asked), self._log.file_bytes, self._log.committed_offset
         )
-        self._worker.submit(
+        self.lanes.submit(
+            reader,
             lambda: self._run(job, log, asked),
-            lambda _: self._answer(job, job.result or job.otherwise),
+            lambda _: self._was_read(job),
             lambda error: self._answer(job, _failed(job.otherwise, error)),
         )
 
+    def _was_read(self, job: _Job) -> None:
+        found = job.result or job.otherwise
+        self.lanes.was_read(job.reader, found.record_bytes)
+        self._answer(job, found)
+
     def _enter(self, job: _Job) -> bool:
         """Count a job that is to wait for the worker; answer it if too many do."""
-        trouble = ""
+        trouble, wait_s = self.lanes.over(job.reader)
         if self._is_closed:
             trouble = "the store is closed"
+        elif trouble:
+            pass
         elif len(self._jobs) >= JOBS_MAX:
             trouble = f"{len(self._jobs)} reads wait for the disk already"
         elif self._jobs and self._answer_bytes + job.answer_bytes > ANSWER_BYTES_MAX:
             trouble = f"reads with {self._answer_bytes} bytes wait for the disk already"
         if trouble:
-            job.done(job.otherwise._replace(trouble=trouble))
+            job.done(job.otherwise._replace(trouble=trouble, wait_s=wait_s))
             return False
         self._jobs[job] = None
         self._answer_bytes += job.answer_bytes
@@ -356,6 +380,7 @@ class ColdReads:
     def close(self) -> None:
         """Stop the worker, and answer everybody who waits for it."""
         self._is_closed = True
+        self.lanes.close()
         self._worker.close()
         for job in list(self._jobs):
             self._answer(

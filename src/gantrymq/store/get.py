@@ -84,6 +84,8 @@ class Found(NamedTuple):
     behind_bytes: int = 0
     trouble: str = ""
     """Why nothing was read although there may be something; the reader should come again."""
+    wait_s: float = 0.0
+    """After how long, where that is known: the reader has used up what it may read of the disk."""
     packed: int = 0
     """Messages that lie behind one another in a single element of `records`; 0: one in each."""
 

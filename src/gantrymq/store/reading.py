@@ -14,6 +14,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from gantrymq.store.cold_lanes import NOBODY
 from gantrymq.store.cold_read import ColdReads
 from gantrymq.store.get import Filter, Found, QueueReader, TransferLimits
 from gantrymq.store.packed_read import PackedReads
@@ -71,13 +72,16 @@ class StoreReading(Questions):
         count_max: int,
         choose: Filter | None,
         done: Callable[[Found], None],
+        reader: str = NOBODY,
     ) -> None:
         """Call `done` once with messages of a queue from an offset on.
 
         At once if they are in memory, otherwise when a worker has read them, on this same thread;
-        `cold_read.py` says what counts as in memory, and what happens when too many wait.
+        `cold_read.py` says what counts as in memory, and what happens when too many wait. `reader`
+        is the group that reads: each has its turn, and its budget (`cold_lanes.py`).
         """
-        self.cold.begin(self._queues.find(topic, queue_id), offset, count_max, choose, done)
+        queue = self._queues.find(topic, queue_id)
+        self.cold.begin(queue, offset, count_max, choose, done, reader)
 
     def begin_pull(
         self,
@@ -88,6 +92,7 @@ class StoreReading(Questions):
         choose: Filter | None,
         hashes: Sequence[int] | None,
         done: Callable[[Found], None],
+        reader: str = NOBODY,
     ) -> None:
         """Do as `begin_get` does; messages may be packed (`Found.packed`).
 
@@ -100,7 +105,7 @@ class StoreReading(Questions):
             if found is not None:
                 done(found)
                 return
-        self.cold.begin(queue, offset, count_max, choose, done)
+        self.cold.begin(queue, offset, count_max, choose, done, reader)
 
     def new_way(
         self,

@@ -200,11 +200,15 @@ OF_THE_CONTROLLER: Final = _names(
 
 OF_THIS_BROKER: Final = _names(
     """
-    aclBrokerAccessKey aclPath brokerDraining failoverEtcd failoverEtcdCertPath failoverEtcdKeyPath
-    failoverEtcdPasswordFile failoverEtcdTrustCertPath failoverEtcdUser failoverId
-    failoverLeaseSeconds failoverUnsafeElection haTlsCertPath haTlsKeyPath haTlsTrustCertPath
-    handOverLingerMillis insecure lockMaxLiveTime logFormat metadataInLog metricsBindAddress
-    metricsPort metricsSeriesMax offsetBeyondEnd usersFile usersKeyFile
+    aclBrokerAccessKey aclPath brokerDraining coldReadsPerGroup failoverEtcd failoverEtcdCertPath
+    failoverEtcdKeyPath failoverEtcdPasswordFile failoverEtcdTrustCertPath failoverEtcdUser
+    failoverId failoverLeaseSeconds failoverUnsafeElection haTlsCertPath haTlsKeyPath
+    haTlsTrustCertPath handOverLingerMillis insecure lockMaxLiveTime logFormat maxConnections
+    maxConnectionsPerAddress maxConnectionsPerUser metadataInLog metricsBindAddress metricsPort
+    metricsSeriesMax offsetBeyondEnd quotaGroupReadBytes quotaGroupReadRequests
+    quotaTopicReadBytes quotaTopicReadRequests quotaTopicSendBytes quotaTopicSendRequests
+    quotaUserReadBytes quotaUserReadRequests quotaUserSendBytes quotaUserSendRequests usersFile
+    usersKeyFile
     """
 )
 """What a broker of ours may be told and Apache's may not; who reads a store with its broker's file

@@ -32,7 +32,8 @@ TOPICS_MAX: Final = 65_536
 """Topics that are counted one by one; what comes beyond is in the totals alone."""
 BUSY_CAUSES: Final = (
     "TIMEOUT_CLEAN_QUEUE", "PCBUSY_CLEAN_QUEUE", "PC_SYNCHRONIZED", "OVERLOAD", "REJECTREQUEST",
-    "COLD_QUESTIONS",
+    "COLD_QUESTIONS", "COLD_READS", "QUOTA_USER", "QUOTA_TOPIC", "QUOTA_GROUP",
+    "CONNECTIONS_USER",
 )  # fmt: skip
 """Why a request is refused as busy: the words that a remark begins with, and reads that wait."""
 
@@ -176,9 +177,9 @@ class StoreStatistics:
         for topic, messages, size in counts:
             self.put(topic.decode(errors="replace"), messages, size)
 
-    def refused(self, cause: str) -> None:
-        """Count a request that a busy broker refused, for one of `BUSY_CAUSES`."""
-        self.busy[cause] += 1
+    def refused(self, cause: str, requests: int = 1) -> None:
+        """Count requests that a busy broker refused, for one of `BUSY_CAUSES`."""
+        self.busy[cause] += requests
 
     def put_failed(self, messages: int = 1) -> None:
         """Count messages that were refused."""

@@ -42,10 +42,13 @@ class Accepting:
         table: ConnectionTable,
         mode: TlsMode,
         context: ssl.SSLContext | None,
-        give: Callable[[socket.socket, ssl.SSLContext | None], None],
+        give: Callable[[socket.socket, str, ssl.SSLContext | None], None],
         count: Callable[[], int],
     ) -> None:
-        """`give` gets a socket that has spoken; `count` says how many it was given and has."""
+        """`give` gets a socket that has spoken, and its address, which it has to say good-bye to.
+
+        `count` says how many it was given and has.
+        """
         self._table = table
         self._loop: asyncio.AbstractEventLoop = table.loop
         self._mode = mode
@@ -53,7 +56,8 @@ class Accepting:
         self._give = give
         self._count = count
         self._listeners: list[socket.socket] = []
-        self._silent: dict[socket.socket, float] = {}
+        self._silent: dict[socket.socket, tuple[float, str]] = {}
+        """Since when, and of which address."""
         self._pause: asyncio.TimerHandle | None = None
 
     @property
@@ -87,7 +91,7 @@ class Accepting:
     def look(self, now: float) -> None:
         """Close sockets that have been silent too long."""
         idle_s = self._table.settings.idle_s
-        for silent, since in tuple(self._silent.items()):  # oldest first
+        for silent, (since, _address) in tuple(self._silent.items()):  # oldest first
             if now - since < idle_s:
                 return
             self._drop(silent)
@@ -95,7 +99,7 @@ class Accepting:
     def _accept_some(self, listener: socket.socket) -> None:
         for _ in range(ACCEPTS_MAX):
             try:
-                accepted, _address = listener.accept()
+                accepted, name = listener.accept()
             except (BlockingIOError, InterruptedError):
                 return
             except OSError as error:
@@ -104,7 +108,7 @@ class Accepting:
                     return
                 logger.debug("a connection was gone before it was accepted: %s", error)
                 continue
-            self._admit(accepted)
+            self._admit(accepted, socket_host(name).address)
 
     def _rest(self, error: OSError) -> None:
         """Leave the listen queues alone for a moment: trying at once would only burn time."""
@@ -122,14 +126,10 @@ class Accepting:
         for listener in self._listeners:
             self._loop.add_reader(listener, self._accept_some, listener)
 
-    def _admit(self, accepted: socket.socket) -> None:
-        settings = self._table.settings
-        if self._count() + len(self._silent) >= settings.connections_max:
-            self._table.rare_log.warning(
-                "connections",
-                f"a new connection was closed: there are {settings.connections_max}, as many as"
-                " connections_max allows",
-            )
+    def _admit(self, accepted: socket.socket, address: str) -> None:
+        table, settings = self._table, self._table.settings
+        count = self._count() + len(self._silent)
+        if not table.admission.admit(address, count, settings, table.rare_log):
             accepted.close()
             return
         try:
@@ -141,9 +141,10 @@ class Accepting:
                 accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, timeout_ms)
         except OSError as error:
             logger.debug("a connection was gone at once: %s", error)
+            table.admission.leave(address)
             accepted.close()
             return
-        self._silent[accepted] = self._table.clock.monotonic()
+        self._silent[accepted] = table.clock.monotonic(), address
         self._loop.add_reader(accepted, self._on_first_byte, accepted)
 
     def _on_first_byte(self, accepted: socket.socket) -> None:
@@ -164,8 +165,8 @@ class Accepting:
             )
             self._drop(accepted)
             return
-        self._forget(accepted)
-        self._give(accepted, self._context if first[0] == TLS_BYTE else None)
+        address = self._forget(accepted)
+        self._give(accepted, address, self._context if first[0] == TLS_BYTE else None)
 
     def _problem_with(self, first: int) -> str | None:
         """Return why a connection that begins with this byte is not wanted, or None."""
@@ -181,12 +182,12 @@ class Accepting:
             return "it does not speak TLS, which is enforced here (tls.server.mode)"
         return None
 
-    def _forget(self, accepted: socket.socket) -> None:
+    def _forget(self, accepted: socket.socket) -> str:
         self._loop.remove_reader(accepted)
-        del self._silent[accepted]
+        return self._silent.pop(accepted)[1]
 
     def _drop(self, accepted: socket.socket) -> None:
-        self._forget(accepted)
+        self._table.admission.leave(self._forget(accepted))
         accepted.close()
 
 

@@ -16,7 +16,10 @@ from __future__ import annotations
 import socket
 import struct
 import sys
+from math import inf
 from typing import TYPE_CHECKING, Final
+
+from gantrymq.transport.pressure import PAUSE_S, Pressure
 
 if TYPE_CHECKING:
     import asyncio
@@ -49,24 +52,33 @@ def lay_ms(transport: asyncio.BaseTransport | None) -> int:
 class ReadTimes:
     """When connections of a server were last read, and whether one may find old bytes now."""
 
-    __slots__ = ("_loop", "_monotonic", "_read_at", "is_late")
+    __slots__ = ("_loop", "_monotonic", "_read_at", "is_late", "pressure")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
         self._loop = loop
         self._monotonic = clock.monotonic
-        self._read_at = clock.monotonic()
+        self._read_at = -inf
+        self.pressure = Pressure(loop, clock, lambda: self._read_at)
         self.is_late = False
         """Whether this turn of the loop began after a gap."""
 
     def read(self) -> bool:
         """Note that a connection is read; tell whether its bytes may be old."""
         now = self._monotonic()
-        if now - self._read_at > GAP_S and not self.is_late:
+        pause_s = now - self._read_at
+        self._read_at = now
+        if pause_s >= PAUSE_S:
+            self._paused(pause_s, now)
+        elif now >= self.pressure.overdue_at:
+            self.pressure.overdue(now)
+        return self.is_late
+
+    def _paused(self, pause_s: float, now: float) -> None:
+        self.pressure.paused(pause_s, now)
+        if pause_s > GAP_S and not self.is_late:
             self.is_late = True
             # Behind everything that was ready together with this connection.
             self._loop.call_soon(self._next_turn)
-        self._read_at = now
-        return self.is_late
 
     def _next_turn(self) -> None:
         self.is_late = False

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 from gantrymq.transport.addresses import socket_host
 from gantrymq.transport.exchange import Exchange
 from gantrymq.transport.identity import certificate_names
-from gantrymq.transport.sending import FINISHING, MEMORY
+from gantrymq.transport.sending import FINISHING, MEMORY, UNSENT
 from gantrymq.wire.hosts import encode_host
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class Connection(Exchange):
         "_kept_before",
         "_since",
         "_stuck_since",
+        "admitted_as",
         "takes_nothing",
     )
 
@@ -47,6 +48,8 @@ class Connection(Exchange):
         super().__init__(table, service, reads_always=reads_always)
         self.takes_nothing = False
         """Whether unsent bytes wait and none went out between the last two looks."""
+        self.admitted_as: str | None = None
+        """The address that it is counted by, at a server."""
         self._since = 0.0  # when it was last seen active
         self._drained = 0  # bytes ever sent that had left the transport at the last look
         self._stuck_since: float | None = None
@@ -159,9 +162,11 @@ class Connection(Exchange):
                 f"stuck {self.address}",
                 f"closing {self.address}, which {why} in {settings.write_timeout_s:g} s",
             )
+            self._table.closed["unread" if unsent else "memory"] += 1
             self.abort(why)
         elif self._open and not self._halt and now - self._since >= settings.idle_s:
             logger.info("closing %s: nothing came or went for %g s", self.address, settings.idle_s)
+            self._table.closed["idle"] += 1
             self.close(f"nothing came or went for {settings.idle_s:g} s")
 
     # -- memory ---------------------------------------------------------------------------------
@@ -175,6 +180,11 @@ class Connection(Exchange):
     def missing_bytes(self) -> int:
         """Return how many bytes an unfinished frame still needs."""
         return max(self._need - self.kept_bytes, 0)
+
+    @property
+    def is_slow(self) -> bool:
+        """Tell whether it is not read because its peer does not take its answers."""
+        return bool(self._halt & UNSENT) and self._open
 
     @property
     def is_starved(self) -> bool:

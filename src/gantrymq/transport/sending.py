@@ -133,6 +133,7 @@ class Sender(asyncio.BufferedProtocol):
                 is_behind = unsent > 0 or size > UNCHECKED_BYTES
                 if is_behind and size + added > room and (busy := busy_instead(answer)) is not None:
                     raw, added = (busy,), len(busy)
+                    self._table.busy_answers += 1
             parts += raw
             size += added
         if parts:

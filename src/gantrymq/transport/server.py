@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from gantrymq.clock import SystemClock
@@ -18,7 +19,7 @@ from gantrymq.transport.tls import ServerTls
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from gantrymq.clock import Clock
     from gantrymq.transport.settings import TransportSettings
@@ -110,15 +111,42 @@ class Server:
     def _count(self) -> int:
         return len(self.table.connections) + len(self._beginning)
 
-    def _begin(self, accepted: socket.socket, context: ssl.SSLContext | None) -> None:
-        task = self.table.loop.create_task(self._connect(accepted, context))
-        self._beginning.add(task)
-        task.add_done_callback(self._beginning.discard)
+    def tell_pressure(self, told: Callable[[float], None]) -> None:
+        """Tell from now on which share of what comes can be taken in; see `pressure`."""
+        times = self.table.read_times
+        if times is not None:
+            times.pressure.told = told
+            told(times.pressure.share)
 
-    async def _connect(self, accepted: socket.socket, context: ssl.SSLContext | None) -> None:
-        """Make a connection of a socket that has spoken; with TLS this takes a while."""
+    def limit_connections(self, connections_max: int, address_connections_max: int) -> None:
+        """Take so many connections from now on; those that are there stay."""
+        table = self.table
+        table.settings = replace(
+            table.settings,
+            connections_max=connections_max,
+            address_connections_max=address_connections_max,
+        )
+
+    def _begin(self, accepted: socket.socket, address: str, context: ssl.SSLContext | None) -> None:
         table = self.table
         connection = Connection(table, self._service)
+        task = table.loop.create_task(self._connect(connection, accepted, context))
+        self._beginning.add(task)
+
+        def is_done(done: asyncio.Task[None]) -> None:
+            self._beginning.discard(done)
+            if connection.number not in table.connections:  # it came to nothing, or is over
+                table.admission.leave(address)
+            else:
+                connection.admitted_as = address
+
+        task.add_done_callback(is_done)
+
+    async def _connect(
+        self, connection: Connection, accepted: socket.socket, context: ssl.SSLContext | None
+    ) -> None:
+        """Make a connection of a socket that has spoken; with TLS this takes a while."""
+        table = self.table
         try:
             await table.loop.connect_accepted_socket(
                 lambda: connection,
@@ -157,6 +185,8 @@ class Server:
                 connection.abort("the server is stopping")
             await table.wait_until_empty()
         table.stop_sweeping()
+        if table.read_times is not None:
+            table.read_times.pressure.stop()
 
 
 async def _bind(loop: asyncio.AbstractEventLoop, host: str, port: int) -> list[socket.socket]:

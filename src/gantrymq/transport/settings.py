@@ -14,7 +14,7 @@ MIB = 1024 * KIB
 class TransportSettings:
     """Bounds for the connections of one server, or of one client.
 
-    Times are in seconds, sizes in bytes. All must be positive.
+    Times are in seconds, sizes in bytes. All must be positive, but where 0 is said to be none.
     """
 
     idle_s: float = 120.0
@@ -42,6 +42,8 @@ class TransportSettings:
     """Requests of ours on one connection that wait for the peer's answer."""
     connections_max: int = 20_000
     """Sockets of a server, those that have not said anything yet included."""
+    address_connections_max: int = 0
+    """Of those, how many may be of one address; 0 is any number."""
     backlog: int = 1024
     """Connections that wait to be accepted; the system may have a lower bound of its own."""
     receive_bytes: int = 512 * KIB
@@ -52,8 +54,12 @@ class TransportSettings:
         problems = [
             f"{field.name} is {getattr(self, field.name)!r}: give a number above 0"
             for field in fields(self)
-            if not getattr(self, field.name) > 0
+            if field.name != "address_connections_max" and not getattr(self, field.name) > 0
         ]
+        if self.address_connections_max < 0:
+            problems.append(
+                f"address_connections_max is {self.address_connections_max}: give 0 for any number"
+            )
         if self.write_low_bytes > self.write_high_bytes:
             problems.append(
                 f"write_low_bytes {self.write_low_bytes} is above"

@@ -54,6 +54,7 @@ def _close_unread(table: ConnectionTable, unsent: Iterable[tuple[int, Connection
                 f" buffered_bytes_max: closing {connection.address}, which does not read and"
                 f" has {size} bytes waiting",
             )
+            table.closed["memory"] += 1
             connection.abort("does not read, and memory is short")
             excess -= size
             if excess <= 0:
@@ -73,6 +74,7 @@ def _close_stalled(table: ConnectionTable, now: float) -> None:
             f"memory for unfinished frames is used up: closing {connection.address}, which has"
             f" sent {connection.kept_bytes} bytes of one and nothing more for {STALLED_S:g} s",
         )
+        table.closed["memory"] += 1
         connection.abort("sent a part of a frame only, and memory is short")
         if table.buffered_bytes <= wanted:
             return

@@ -15,6 +15,7 @@ from itertools import count, islice
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.clock import SystemClock
+from gantrymq.transport.admission import Admission
 from gantrymq.transport.arrivals import Arrivals
 from gantrymq.transport.rare_log import RareLog
 from gantrymq.transport.settings import TransportSettings
@@ -58,6 +59,13 @@ class ConnectionTable:
         self.arrivals = Arrivals(loop, self.settings.receive_bytes)
         """Where sockets' bytes go."""
         self.connections: dict[int, Connection] = {}
+        self.admission = Admission()
+        self.closed = dict.fromkeys(("idle", "unread", "memory"), 0)
+        """Connections that this end has closed, by why."""
+        self.busy_answers = 0
+        """Answers with data that became SYSTEM_BUSY, because their peer does not take them."""
+        self.slow_connections = 0
+        """With so much unsent that they are not read, when they were last looked at."""
         self.held_bytes = 0
         """In beginnings of frames."""
         self.unsent_bytes = 0
@@ -75,6 +83,7 @@ class ConnectionTable:
         self._round: Iterator[Connection] = iter(())
         self._unsent: list[tuple[int, Connection]] = []
         self._starved: list[Connection] = []
+        self._slow = 0
 
     @property
     def is_full(self) -> bool:
@@ -94,6 +103,9 @@ class ConnectionTable:
     def discard(self, connection: Connection) -> None:
         """Forget a connection that is no more."""
         self.connections.pop(connection.number, None)
+        if connection.admitted_as is not None:
+            self.admission.leave(connection.admitted_as)
+            connection.admitted_as = None
         if not self.connections and self._emptied is not None and not self._emptied.done():
             self._emptied.set_result(None)
 
@@ -164,6 +176,7 @@ class ConnectionTable:
             self.on_sweep(self.clock.monotonic())
         self._round = iter(tuple(self.connections.values()))
         self._unsent, self._starved = [], []
+        self.slow_connections, self._slow = self._slow, 0
 
     def _look_at(self, connections: Iterator[Connection]) -> int:
         now = self.clock.monotonic()
@@ -172,6 +185,7 @@ class ConnectionTable:
             connection.look(now)
             if size := connection.unsent_bytes:
                 self._unsent.append((size, connection))
+            self._slow += connection.is_slow
             if connection.is_starved:
                 self._starved.append(connection)
         return looks

@@ -9,6 +9,8 @@ import msgspec
 import pytest
 
 from gantrymq.broker import replies as module
+from gantrymq.broker.quotas.quotas import Quotas
+from gantrymq.broker.quotas.throttled import Throttled
 from gantrymq.broker.replies import Replies
 from gantrymq.broker.router import Router
 from gantrymq.broker.send import Sending
@@ -72,11 +74,16 @@ class Replying:
     def __init__(self) -> None:
         self.world = World()
         world = self.world
+        quotas = Quotas(
+            world.tables.topics, world.tables.groups, world.settings, world.clock, lambda _: None
+        )
         self.sending = Sending(
             world.storing,
             world.tables.topics,
             world.tables.groups,
             None,  # type: ignore[arg-type]
+            quotas,
+            Throttled(world.clock, world.loop.create_future),
             world.settings,
             world.clock,
             lambda count: count - 1,

@@ -13,6 +13,7 @@ from gantrymq.cli.daily import clusters as daily_clusters
 from gantrymq.cli.daily import dlq as dead_letters
 from gantrymq.cli.daily import groups as daily_groups
 from gantrymq.cli.daily import messages as daily_messages
+from gantrymq.cli.daily import quotas as daily_quotas
 from gantrymq.cli.daily import topics as daily_topics
 from gantrymq.cli.daily.table import ALONE, NOUNS
 from gantrymq.cli.mqadmin import (
@@ -47,8 +48,8 @@ MQADMIN: list[ModuleType] = [
     progress, queues, reading, running, sending, stats, topics, traces, users,
 ]  # fmt: skip
 DAILY: list[ModuleType] = [
-    applying, clients, completion, daily_clusters, daily_groups, daily_messages, daily_topics,
-    dead_letters, doctor, explain, redriving, resets,
+    applying, clients, completion, daily_clusters, daily_groups, daily_messages, daily_quotas,
+    daily_topics, dead_letters, doctor, explain, redriving, resets,
 ]  # fmt: skip
 
 

@@ -79,7 +79,10 @@ class Everything:
         status = HaStatus(master=True, ha_connection_info=slaves)
         seat = some(trouble=None, troubles=2, holds_lease=lambda: True)
         in_sync = some(state=some(in_sync=(1, 2)))
-        connections = some(connections={1: 1}, buffered_bytes=5)
+        connections = some(
+            connections={1: 1}, buffered_bytes=5, slow_connections=1, busy_answers=2,
+            closed={"idle": 1}, admission=some(refused={"all": 3}),
+        )  # fmt: skip
         servers = ("10.0.0.1:9876",), frozenset[str]()
         leader = some(client=None, status=lambda: status)
         failover = FailoverParts(seat, 3, in_sync)

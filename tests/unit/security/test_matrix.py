@@ -51,7 +51,14 @@ def guarded(folder: Path) -> tuple[BrokerRig, Access]:
     files = AccountFiles(write_accounts(folder), VirtualClock())
     access = Access(lambda: files.rules, rig.clock)
     requests = AccountRequests(files, name="broker-a", address="10.0.0.9:1", cluster="c")
-    protect(rig.broker.router, rig.service, rig.store, access, requests.handlers)
+    protect(
+        rig.broker.router,
+        rig.service,
+        rig.store,
+        access,
+        requests.handlers,
+        rig.broker.limiting.users,
+    )
     return rig, access
 
 

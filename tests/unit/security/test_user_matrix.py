@@ -40,7 +40,10 @@ def guarded(folder: Path, *, beside: bool = False) -> tuple[BrokerRig, NodeAcces
     rig = BrokerRig()
     node = NodeAccess(access_places(folder), VirtualClock())
     requests = AccountRequests(node.files, name="broker-a", address="10.0.0.9:1", cluster="c")
-    protect(rig.broker.router, rig.service, rig.store, node.access, requests.handlers)
+    protect(
+        rig.broker.router, rig.service, rig.store, node.access, requests.handlers,
+        rig.broker.limiting.users,
+    )  # fmt: skip
     return rig, node
 
 

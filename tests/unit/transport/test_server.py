@@ -570,3 +570,34 @@ def test_as_many_connections_wait_as_is_set(run: Run) -> None:
         await server.stop(1)
 
     run(main())
+
+
+def test_there_is_a_bound_on_the_connections_of_one_address(
+    run: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with serving(Echo(), TransportSettings(address_connections_max=2)) as server:
+            clients = [await RawClient.connect(server.bound[0]) for _ in range(2)]
+            await clients[0].send(request(ECHO, 1))
+            assert len(await clients[0].receive(1)) == 1
+            refused = await RawClient.connect(server.bound[0])
+            assert await refused.is_closed()
+            admission = server.table.admission
+            assert admission.refused == {"all": 0, "address": 1}
+            assert admission.of("127.0.0.1") == 2
+            clients[0].close()
+            await until(lambda: admission.of("127.0.0.1") == 1)
+            again = await RawClient.connect(server.bound[0])
+            await again.send(request(ECHO, 2))
+            assert len(await again.receive(1)) == 1
+            server.limit_connections(100, 0)
+            more = [await RawClient.connect(server.bound[0]) for _ in range(3)]
+            for client in more:
+                await client.send(request(ECHO, 3))
+                assert len(await client.receive(1)) == 1
+            for client in (*clients, refused, again, *more):
+                client.close()
+            await until(lambda: admission.of("127.0.0.1") == 0)
+
+    run(main())
+    assert "a new connection of 127.0.0.1 was closed: it has 2, as many as" in caplog.text

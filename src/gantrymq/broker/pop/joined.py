@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from gantrymq.broker.config_saving import ConfigSaver
     from gantrymq.broker.pull import PullCounts
+    from gantrymq.broker.quotas.quotas import Quotas
+    from gantrymq.broker.quotas.throttled import Throttled
     from gantrymq.broker.schedule import Entry, Schedule
     from gantrymq.broker.selections import Selections
     from gantrymq.broker.settings import LiveSettings
@@ -52,6 +54,8 @@ class TimedParts:
     tables: Tables
     selections: Selections
     counts: PullCounts
+    quotas: Quotas
+    throttled: Throttled
     settings: LiveSettings
     timing: Timing
     schedule: Schedule
@@ -186,6 +190,8 @@ def _pop_parts(parts: TimedParts) -> PopParts:
         order=OrderInfo(parts.clock),
         polling=PopPolling(settings, parts.clock, parts.soon),
         notices=PopPolling(settings, parts.clock, parts.soon),
+        quotas=parts.quotas,
+        throttled=parts.throttled,
         new_future=parts.new_future,
         pick=parts.pick,
     )

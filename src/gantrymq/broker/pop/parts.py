@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from gantrymq.broker.pop.polling import PopPolling
     from gantrymq.broker.pop.records import RecordMaker
     from gantrymq.broker.pull import PullCounts
+    from gantrymq.broker.quotas.quotas import Quotas
+    from gantrymq.broker.quotas.throttled import Throttled
     from gantrymq.broker.selections import Selections
     from gantrymq.broker.settings import LiveSettings
     from gantrymq.broker.storing import Storing
@@ -59,6 +61,8 @@ class PopParts:
     polling: PopPolling
     notices: PopPolling
     """For those who only want to know."""
+    quotas: Quotas
+    throttled: Throttled
     new_future: Callable[[], Future[Answer]]
     pick: Callable[[int], int]
     """Returns a number below its argument."""

@@ -67,13 +67,42 @@ class Popping:
         if now_ms - header.born_time - header.poll_time > LATE_MS:
             raise PollingTimeout("pop message is timeout too much: the request came too late")
         asked = Asked(request, header, peer, self._parts.new_future())
-        self._begin(asked, may_wait=True)
+        self._begin(asked, may_wait=True, requests=1)
         return asked.future.result() if asked.future.done() else asked.future
 
-    def _begin(self, asked: Asked, *, may_wait: bool) -> None:
+    def _begin(self, asked: Asked, *, may_wait: bool, requests: int = 0) -> None:
         header = asked.header
         pop = self._admitted(asked)
+        if self._is_throttled(asked, requests, may_wait=may_wait):
+            return
         self._run(pop, may_wait=may_wait and header.poll_time > 0)
+
+    def _is_throttled(self, asked: Asked, requests: int, *, may_wait: bool) -> bool:
+        """Let a pop that is over a quota wait for it.
+
+        Raises:
+            QuotaExceeded: it does not want to wait for so long, or too many do.
+        """
+        parts, header = self._parts, asked.header
+        group = parts.groups.find(header.consumer_group)
+        if group is None:
+            return False
+        exceeded = parts.quotas.exceeded_read(group, parts.topics.find(header.topic), requests)
+        if exceeded is None:
+            return False
+        if (
+            not may_wait
+            or exceeded.wait_s * 1000 > self._left_ms(asked)
+            or not parts.throttled.hold(
+                exceeded.cause,
+                exceeded.wait_s,
+                asked.peer,
+                lambda: self._again(asked, requests=requests),
+            )
+        ):
+            parts.quotas.refused(exceeded.cause)
+            raise exceeded
+        return True
 
     def _admitted(self, asked: Asked) -> Pop:
         """Check a pop, and choose its queues."""
@@ -232,11 +261,12 @@ class Popping:
         left = asked.header.born_time + asked.header.poll_time - self._parts.clock.now_ms()
         return min(max(left, 0), asked.header.poll_time)
 
-    def _again(self, asked: Asked) -> None:
+    def _again(self, asked: Asked, *, requests: int = 0) -> None:
         if asked.future.done():
             return
+        may_wait = self._left_ms(asked) > 0 and not self.is_closed
         try:
-            self._begin(asked, may_wait=self._left_ms(asked) > 0 and not self.is_closed)
+            self._begin(asked, may_wait=may_wait, requests=requests)
         except GantryError as error:
             _settle(asked.future, refusal(asked.request, error))
 

@@ -205,7 +205,9 @@ class QueuePops:
                 taken = Taken(key.topic, key.queue_id, max(result.max_offset - offset, 0))
             done(taken)
 
-        self._parts.store.reads.begin_get(key.topic, key.queue_id, offset, room, choose, found)
+        self._parts.store.reads.begin_get(
+            key.topic, key.queue_id, offset, room, choose, found, key.group
+        )
 
     def _noted(self, key: QueueKey, share: Share, offset: int, found: Found) -> Taken:
         """Note what is handed out; nothing is, if that fails."""

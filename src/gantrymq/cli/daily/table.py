@@ -57,6 +57,21 @@ NOUNS: Final[dict[str, dict[str, Verb]]] = {
             "where a group would go; --yes: move it; --undo FILE: put it back",
         ),
     },
+    "quota": {
+        "list": Verb("quotas", "list_quotas", "", "topics and groups that have a quota"),
+        "topic": Verb(
+            "quotas",
+            "topic",
+            "TOPIC --send-bytes= --send-requests= --read-bytes= --read-requests=",
+            "what a topic may take and give in a second; with an option: change it",
+        ),
+        "group": Verb(
+            "quotas",
+            "group",
+            "GROUP --read-bytes= --read-requests=",
+            "what a group may read in a second; with an option: change it",
+        ),
+    },
     "message": {
         "get": Verb("messages", "get", "ID --topic=", "a message by either of its ids"),
         "search": Verb(
@@ -109,7 +124,8 @@ ALONE: Final[dict[str, Verb]] = {
 }  # fmt: skip
 
 SHOWN: Final = {
-    "topic": "topics", "group": "consumer groups", "message": "messages",
+    "topic": "topics", "group": "consumer groups", "quota": "how much they may do in a second",
+    "message": "messages",
     "dlq": "dead letters", "cluster": "brokers and deployments", "client": "who is connected",
     "explain": "the whole life of a message or a group on one page",
 }  # fmt: skip

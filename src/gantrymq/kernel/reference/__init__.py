@@ -27,6 +27,7 @@ from gantrymq.kernel.reference.records import (
     scan_records,
     string_hash,
 )
+from gantrymq.kernel.reference.refusals import refuse_sends
 from gantrymq.kernel.reference.replies import encode_pull_reply, encode_send_reply
 from gantrymq.kernel.reference.requests import decode_request
 from gantrymq.kernel.reference.saving import write_files
@@ -65,6 +66,7 @@ __all__ = [
     "gather_records",
     "insert_keys",
     "record_bytes",
+    "refuse_sends",
     "scan_columns",
     "scan_records",
     "scan_units",

@@ -78,6 +78,23 @@ def encode_pull_reply(
     return _framed(serialize_type, header, body_bytes)
 
 
+def encode_refusal(
+    opaque: int,
+    serialize_type: int,
+    version: int,
+    code: int,
+    remark: bytes,
+    region: bytes,
+    trace_on: bool,
+) -> bytes:
+    """Return the whole frame of a reply to a send that was not taken."""
+    fields = {"TRACE_ON": "true" if trace_on else "false"}
+    if region or serialize_type == JSON_HEADER:
+        fields["MSG_REGION"] = region.decode("ascii")
+    header = _header(serialize_type, code, version, opaque, remark.decode("ascii"), fields)
+    return _framed(serialize_type, header, 0)
+
+
 def printable(what: str, text: bytes) -> str:
     """Return a text that needs no escapes in JSON, or raise InvalidValue."""
     if not _PRINTABLE.issuperset(text):

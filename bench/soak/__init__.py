@@ -1,0 +1,1 @@
+"""Hours of load with rolling restarts: does anything grow?"""
