@@ -67,6 +67,7 @@ def all_in_one(folder: Path, **settings: str) -> AllInOne:
     names = {
         "listenPort": "0",
         "bindAddress": settings.get("bindAddress", "127.0.0.1"),
+        "insecure": settings.get("insecure", "false"),
         "kvConfigPath": str(folder / "kvConfig.json"),
         "configStorePath": str(folder / "namesrv.properties"),
     }

@@ -121,7 +121,7 @@ def test_wherever_a_server_listens_its_parts_find_each_other(
     """And whoever asks gets an address of the broker that is where the name server was found."""
 
     async def main() -> None:
-        node = all_in_one(tmp_path, bindAddress=bind, brokerIP1="")
+        node = all_in_one(tmp_path, bindAddress=bind, brokerIP1="", insecure="true")
         await node.start()
         assert node.namesrv.address == f"{hosts[0]}:{node.namesrv.port}"
         for host in hosts:
