@@ -200,8 +200,10 @@ class ConsumeQueue:
         missing, end = 0, tail.end
         # Units are in log order, so one that lies behind the last message is new.
         if first * UNIT_BYTES != end or int.from_bytes(units[:8]) < tail.log_end:
+            if jumps is not None and jumps.takes(self, run):
+                return 0
             fresh = self.fresh(run)
-            if fresh is None or self.is_left_to(jumps, fresh):
+            if fresh is None:
                 return 0
             missing, units = self._make_room(fresh.first_queue_offset), fresh.units
             end = files.end
@@ -217,12 +219,6 @@ class ConsumeQueue:
         # The next units need only to be added: there is a message, and a save knows of the queue.
         tail.is_open = files.is_held
         return missing
-
-    def is_left_to(self, jumps: Jumps | None, fresh: QueueRun) -> bool:
-        """Tell whether a run jumps, and that is seen to elsewhere."""
-        if jumps is None or fresh.first_queue_offset == self.max_offset:
-            return False
-        return jumps.takes(self, fresh)
 
     def _make_room(self, first: int) -> int:
         """Be ready for a unit at a queue offset; return the units missing before it."""

@@ -44,14 +44,16 @@ class Jumps:
         """Damaged messages that were found."""
 
     def takes(self, queue: ConsumeQueue, run: QueueRun) -> bool:
-        """Tell whether a run that jumps is seen to here; otherwise it is to be appended now.
+        """Tell whether a run jumps and is seen to here; otherwise it is to be appended now.
 
         Raises:
             StoreDamaged: messages that agree with one another have offsets that cannot be.
         """
         held = self._held.pop(queue, None)
         if held is None:
-            if _count(run) > 1:
+            # What the queue has already, by its place in the log or by its offset, is no jump.
+            fresh = queue.fresh(run) if _count(run) == 1 else None
+            if fresh is None or fresh.first_queue_offset == queue.max_offset:
                 return False
             self._held[queue] = [run]
             return True

@@ -79,8 +79,10 @@ class ExtendedQueue(ConsumeQueue):
 
     def append(self, run: QueueRun, jumps: Jumps | None = None) -> int:
         """Add the units of a run that are not there yet; see `ConsumeQueue.append`."""
+        if jumps is not None and jumps.takes(self, run):
+            return 0
         fresh = self.fresh(run)
-        if fresh is None or self.is_left_to(jumps, fresh):
+        if fresh is None:
             return 0
         units = b"".join(self._extended(*unit) for unit in UNIT.iter_unpack(fresh.units))
         return super().append(fresh._replace(units=units))

@@ -104,7 +104,7 @@ class Rebuild:
                 number += 1
                 if number % PARTS_A_FLUSH == 0:
                     self._flush(thorough=False)
-        self._jumps.settle()
+        self._settle_jumps()
         self._flush(thorough=True)
         self.report.queues = len(self._queues)
         if self._index is not None:
@@ -136,6 +136,12 @@ class Rebuild:
             self.report.add_trouble(f"{count} messages of {topic!r}/{run.queue_id}: {error}")
         else:
             self.report.queue_entries += count
+
+    def _settle_jumps(self) -> None:
+        self._jumps.settle()
+        if damaged := self._jumps.left_out:
+            self.report.queue_entries -= damaged
+            self.report.add_trouble(f"{damaged} messages have a queue offset that cannot be")
 
     def _flush(self, *, thorough: bool) -> None:
         flush = self._queues.begin_flush(thorough=thorough)
