@@ -58,8 +58,8 @@ class Jumps:
             self._held[queue] = [run]
             return True
         if len(held) > 1:
-            return self._third(queue, *held, run)
-        return self._second(queue, *held, run)
+            return self._third(queue, held[0], held[1], run)
+        return self._second(queue, held[0], run)
 
     def settle(self) -> None:
         """Believe what nobody has contradicted, unless it cannot be."""

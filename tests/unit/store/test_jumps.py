@@ -1,4 +1,4 @@
-"""A queue offset that is not the next one: a damaged message costs itself, an honest gap nothing."""
+"""A queue offset that is not the next one: a damaged message costs itself, a true gap nothing."""
 
 from __future__ import annotations
 
