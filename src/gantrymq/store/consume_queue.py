@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from gantrymq.kernel import FileWrite, QueueRun
     from gantrymq.kernel.tails import QueueTail
     from gantrymq.store.files import Files, StrPath
+    from gantrymq.store.jumps import Jumps
     from gantrymq.store.queue_expiry import QueueBegin
     from gantrymq.store.queue_files import Sync
 
@@ -36,6 +37,8 @@ _RECOVERED_FILES: Final = 3
 """Files from the end that recovery walks over, as Apache does; those before were full long ago."""
 GAP_UNITS_MAX: Final = 1_000_000
 """Missing messages that are filled in; more of them mean that a queue offset is garbage."""
+OFFSET_MAX: Final = 2**58
+"""Where no queue begins: the position of a unit in bytes has to be a signed 64-bit number."""
 
 
 class ConsumeQueue:
@@ -99,6 +102,11 @@ class ConsumeQueue:
     def max_offset(self) -> int:
         """Return the queue offset that the next message gets."""
         return self._bytes.end // UNIT_BYTES
+
+    @property
+    def is_empty(self) -> bool:
+        """Tell whether there is no unit, so that the next one may have any offset."""
+        return self._bytes.end == self._bytes.first
 
     @property
     def directory(self) -> Path:
@@ -175,12 +183,13 @@ class ConsumeQueue:
         units = run.units[(built + missing) * UNIT_BYTES :]
         return run._replace(first_queue_offset=first + missing, units=units) if units else None
 
-    def append(self, run: QueueRun) -> int:
+    def append(self, run: QueueRun, jumps: Jumps | None = None) -> int:
         """Add the units of a run that are not there yet; return how many had to be made up.
 
         That number is 0 unless messages before the run are missing from the queue. A run that
         begins with offset 0 although the queue has units of earlier messages is that of a topic
-        deleted and made again: the queue begins anew.
+        deleted and made again: the queue begins anew. `jumps`, if given, sees first to a run that
+        does not begin where the queue ends.
 
         Raises:
             StoreDamaged: a queue offset that cannot be.
@@ -191,6 +200,8 @@ class ConsumeQueue:
         missing, end = 0, tail.end
         # Units are in log order, so one that lies behind the last message is new.
         if first * UNIT_BYTES != end or int.from_bytes(units[:8]) < tail.log_end:
+            if jumps is not None and jumps.takes(self, run):
+                return 0
             fresh = self.fresh(run)
             if fresh is None:
                 return 0
@@ -214,7 +225,8 @@ class ConsumeQueue:
         at, end = first * UNIT_BYTES, self._bytes.end
         if at == end:
             return 0
-        if at < 0 or (end > self._bytes.first and first - self.max_offset > GAP_UNITS_MAX):
+        gap_max = OFFSET_MAX if self.is_empty else GAP_UNITS_MAX
+        if at < 0 or first - self.max_offset > gap_max:
             raise StoreDamaged(
                 f"{self._bytes.directory}: a message says that it has queue offset {first}, the "
                 f"queue ends at {self.max_offset}; run `gantrymq store verify` on the commit log"

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from gantrymq.kernel import Stop, kernel
 from gantrymq.store.errors import StoreDamaged
+from gantrymq.store.jumps import Jumps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -50,6 +51,7 @@ class Dispatcher:
         self._index = index
         self._delays_ms = tuple(delays_ms)
         self._arrived = arrived
+        self._jumps = Jumps()
         self.offset = 0
         self.last_store_timestamp = 0
 
@@ -90,18 +92,27 @@ class Dispatcher:
                         f"({found.stop.name}); run `gantrymq store verify`"
                     )
 
-    def take(self, found: Dispatch) -> None:
+    def take(self, found: Dispatch, *, is_last: bool = True) -> None:
         """Hand what the kernel found to the queues, the index and whoever waits.
+
+        If it is not the last, more follows at once, and at the end `settle`: a message with an
+        offset that is in doubt waits for those behind it.
 
         Raises:
             OSError: the disk refuses; taking the same once more does what is missing.
         """
         runs = found.runs
-        # Many queues with a message each are the usual case, not the odd one: no Python for them.
-        for run in kernel.extend_queues(self._queues.tails, runs):
-            queue = self._queues.queue_of(run.topic, run.queue_id)
-            if queue is not None:
-                queue.append(run)
+        try:
+            # Many queues with a message each are usual, not the odd case: no Python for them.
+            for run in kernel.extend_queues(self._queues.tails, runs):
+                queue = self._queues.queue_of(run.topic, run.queue_id)
+                if queue is not None:
+                    queue.append(run, self._jumps)
+            if is_last:
+                self.settle()
+        except BaseException:
+            self._jumps.forget()  # it comes again
+            raise
         if self._index is not None and found.keys:
             self._index.insert(found.keys)
         # Not before all of it is in: the checkpoint takes this for what queues and index know.
@@ -113,3 +124,7 @@ class Dispatcher:
             except Exception:
                 # The queues have it. To stop here would keep every later message from its readers.
                 log.exception("those who wait for messages could not all be told of new ones")
+
+    def settle(self) -> None:
+        """Append what waits for a witness that did not come; see `jumps.py`."""
+        self._jumps.settle()

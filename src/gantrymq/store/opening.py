@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from gantrymq.kernel import Stop, kernel
@@ -179,9 +180,10 @@ def _walk(
         verify_crc=parts.verify_crc,
         forced_until_ms=checkpoint.log_ms,
         delays_ms=parts.delays_ms,
-        take=parts.dispatcher.take,
+        take=partial(parts.dispatcher.take, is_last=False),
         progress=progress,
     )
+    parts.dispatcher.settle()
     kept = vouched_behind(recovery, end, checkpoint.log_ms)
     if kept is not None:
         raise StoreDamaged(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gantrymq.kernel import QueueRun
     from gantrymq.store.consume_queue_ext import ConsumeQueueExt
     from gantrymq.store.files import Files, StrPath
+    from gantrymq.store.jumps import Jumps
 
     ReadLog: TypeAlias = Callable[[int, int], memoryview | None]
     MakeBitmap: TypeAlias = Callable[[str, Mapping[str, str]], bytes | None]
@@ -76,8 +77,10 @@ class ExtendedQueue(ConsumeQueue):
         self._extension = extension
         self._extending = extending
 
-    def append(self, run: QueueRun) -> int:
+    def append(self, run: QueueRun, jumps: Jumps | None = None) -> int:
         """Add the units of a run that are not there yet; see `ConsumeQueue.append`."""
+        if jumps is not None and jumps.takes(self, run):
+            return 0
         fresh = self.fresh(run)
         if fresh is None:
             return 0

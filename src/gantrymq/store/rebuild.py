@@ -24,6 +24,7 @@ from gantrymq.kernel import UNIT_BYTES, QueueRun
 from gantrymq.store.checkpoint import load_checkpoint
 from gantrymq.store.errors import StoreDamaged
 from gantrymq.store.index import INDEX_DIRECTORY, Index
+from gantrymq.store.jumps import Jumps
 from gantrymq.store.log_walk import LogPart, log_parts, log_spans
 from gantrymq.store.process_lock import ProcessLock
 from gantrymq.store.queue_table import EXT_DIRECTORY, QUEUES_DIRECTORY, QueueTable
@@ -81,6 +82,7 @@ class Rebuild:
         self._files = files
         self._topics = topics
         self._last_ms = 0
+        self._jumps = Jumps()
         self.report = RebuildReport(str(target))
         self._queues = QueueTable(target, settings.files.consume_queue_bytes, files)
         self._index: Index | None = None
@@ -102,6 +104,7 @@ class Rebuild:
                 number += 1
                 if number % PARTS_A_FLUSH == 0:
                     self._flush(thorough=False)
+        self._settle_jumps()
         self._flush(thorough=True)
         self.report.queues = len(self._queues)
         if self._index is not None:
@@ -128,11 +131,17 @@ class Rebuild:
             self.report.left_out[topic] = self.report.left_out.get(topic, 0) + count
             return
         try:
-            self._queues.queue(topic, run.queue_id).append(run)
+            self._queues.queue(topic, run.queue_id).append(run, self._jumps)
         except (InvalidValue, StoreDamaged) as error:
             self.report.add_trouble(f"{count} messages of {topic!r}/{run.queue_id}: {error}")
         else:
             self.report.queue_entries += count
+
+    def _settle_jumps(self) -> None:
+        self._jumps.settle()
+        if damaged := self._jumps.left_out:
+            self.report.queue_entries -= damaged
+            self.report.add_trouble(f"{damaged} messages have a queue offset that cannot be")
 
     def _flush(self, *, thorough: bool) -> None:
         flush = self._queues.begin_flush(thorough=thorough)
