@@ -44,10 +44,13 @@ EXPECTED: Final = {
 }
 """How many questions with answers the conversations hold, beside those of brokers."""
 OURS_ALONE: Final = {
-    "aclEnable", "aclPath", "logFormat", "metricsBindAddress", "metricsPort", "usersFile",
-    "usersKeyFile",
+    "aclEnable", "aclPath", "insecure", "logFormat", "metricsBindAddress", "metricsPort",
+    "usersFile", "usersKeyFile",
 }  # fmt: skip
 """Settings that Apache's name server does not have."""
+ELSEWHERE: Final = {"bindAddress", "configStorePath", "kvConfigPath", "listenPort"}
+LISTENING: Final = {("127.0.0.1", "0.0.0.0"), ("127.0.0.1", None)}  # noqa: S104
+"""Ours lets other machines in when it is told to; 4.9.7 does not show the setting."""
 OF_BROKERS: Final = frozenset({RequestCode.REGISTER_BROKER, RequestCode.UNREGISTER_BROKER})
 HERE_ONLY: Final = {"wipeTopicCount", "addTopicCount"}
 
@@ -158,10 +161,11 @@ def test_every_question_is_answered_as_apache_did() -> None:
 
 
 def _check_settings(ours: bytes, theirs: bytes) -> None:
-    """Compare the settings that both have, but for the two places and the port."""
+    """Compare the settings that both have, but for the two places, the port and who may come in."""
     mine, apaches = SETTINGS.decode(ours), SETTINGS.decode(theirs)
     assert mine.keys() == SETTING_NAMES
-    both = (mine.keys() & apaches.keys()) - {"kvConfigPath", "configStorePath", "listenPort"}
+    assert (mine["bindAddress"], apaches.get("bindAddress")) in LISTENING
+    both = (mine.keys() & apaches.keys()) - ELSEWHERE
     assert both
     assert {name: mine[name] for name in both} == {name: apaches[name] for name in both}
 
