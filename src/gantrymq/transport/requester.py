@@ -31,6 +31,9 @@ BACK_OFF_S: Final = 0.1
 BACK_OFF_S_MAX: Final = 5.0
 ADDRESSES_MAX: Final = 4096
 """Addresses that a pool remembers."""
+END_LOOKS: Final = 5
+END_LOOK_S: Final = 0.1
+"""How often, and for how long each time, a pool that closes waits for its connections to end."""
 SINGLE_RECEIVE_BYTES: Final = 128 * KIB
 
 
@@ -215,10 +218,26 @@ class Connections:
         self._lines.clear()
         if attempts:
             await asyncio.wait(attempts)
-        for connection in tuple(self.table.connections.values()):
-            connection.abort("the client is closed")
-        await self.table.wait_until_empty()
+        await self._end_all()
         self.table.stop_sweeping()
+
+    async def _end_all(self) -> None:
+        """End every connection, in a bounded time.
+
+        One whose making was cancelled may be there only a moment later, or be closed by its loop
+        and never told so: nobody waits for it for ever.
+        """
+        for _ in range(END_LOOKS):
+            for connection in tuple(self.table.connections.values()):
+                connection.abort("the client is closed")
+            try:
+                async with asyncio.timeout(END_LOOK_S):
+                    await self.table.wait_until_empty()
+            except TimeoutError:
+                continue
+            return
+        for connection in tuple(self.table.connections.values()):
+            connection.connection_lost(None)
 
     @staticmethod
     def _end(line: _Line, reason: str) -> None:

@@ -18,11 +18,25 @@ from gantrymq.wire.peer import PeerGone, PeerLate
 from support.transport import ASKS_BACK, ECHO, LATER, Echo, turns, until
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from support.transport import Run
 
 
 def ping(code: int = ECHO) -> Command:
     return Command.request(code, 0, body=b"ping")
+
+
+class Unheard:
+    """A transport that ends without a word."""
+
+    def __init__(self, told: Callable[[str], None]) -> None:
+        self.close = lambda: told("close")
+        self.abort = lambda: told("abort")
+
+    def get_write_buffer_size(self) -> int:
+        """Return nothing."""
+        return 0
 
 
 async def start(echo: Echo, port: int = 0) -> tuple[Server, str]:
@@ -50,6 +64,28 @@ def test_callers_share_one_connection(run: Run) -> None:
         await server.stop(1)
         with pytest.raises(PeerGone, match="the client is closed"):
             await pool.ask(address, ping(), 5)
+
+    run(main())
+
+
+def test_closing_does_not_wait_for_ever_for_a_connection_that_never_says_it_ended(
+    run: Run,
+) -> None:
+    """A loop may close a socket whose making was cancelled, and not tell the protocol."""
+
+    async def main() -> None:
+        server, address = await start(Echo())
+        pool = Connections()
+        connection = await pool.connection(address)
+        lost: list[str] = []
+        transport, connection._transport = connection._transport, Unheard(lost.append)  # type: ignore[assignment]
+        async with asyncio.timeout(5):
+            await pool.close()
+        assert lost  # it was told to end, and said nothing
+        assert not pool.table.connections
+        assert transport is not None
+        transport.abort()
+        await server.stop(1)
 
     run(main())
 
