@@ -104,7 +104,7 @@ class LiveDispatch:
         begin = self._dispatcher.offset
         stop = begin + SLICE_BYTES
         if end > stop:
-            stop += max(fresh, 0)
+            stop += fresh
         if end <= stop or self._soon is None or self.is_closed:
             self._dispatcher.run(end)
             return
