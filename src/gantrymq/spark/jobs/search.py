@@ -159,7 +159,7 @@ def _collect(options: SearchOptions, context: Context, found: Any) -> None:  # n
         found.write.mode("overwrite").parquet(options.out)
         found = context.spark.read.parquet(options.out)
         report.figures["written to"] = options.out
-    ordered = found.orderBy("storeTimestamp", "topic", "brokerName", "queueId", "queueOffset")
+    ordered = found.orderBy("storeTimestamp", "brokerName", "physicalOffset")
     rows = ordered.limit(options.limit + 1).collect()
     report.figures["hits"] = min(len(rows), options.limit)
     report.figures["there are more"] = len(rows) > options.limit
