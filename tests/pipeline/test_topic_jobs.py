@@ -58,6 +58,7 @@ def test_dead_letters_are_sent_again_once(broker: ThreadedBroker, tmp_path: Path
     topic = broker.create_topic("Bills", 2)
     fail_on_all(broker, topic, 0, 12)
     assert len(broker.messages("%DLQ%billing")) == 12
+    broker.wait_route("%DLQ%billing")
     options = {
         "name_server": broker.namesrv, "group": ["billing"], "cause_property": ["why"],
     }  # fmt: skip

@@ -233,11 +233,21 @@ class TestBroker:
         """Make a topic, wait until the name server knows it, return its name."""
         tables = self.node.broker.tables
         tables.topics.put(TopicConfig(name, read_queues=queues, write_queues=queues))
-        namesrv = self._namesrv
-        async with asyncio.timeout(REGISTERED_S):
-            while namesrv is not None and not _knows(namesrv, name):  # noqa: ASYNC110
-                await asyncio.sleep(0.001)
+        await self.wait_route(name)
         return name
+
+    async def wait_route(self, topic: str) -> None:
+        """Wait until the name server knows a topic that the broker made by itself.
+
+        Retry and dead letter topics come into being with their first message, and are told to the
+        name server a moment later.
+
+        Raises:
+            TimeoutError: it does not get to know it.
+        """
+        async with asyncio.timeout(REGISTERED_S):
+            while self._namesrv is not None and not _knows(self._namesrv, topic):  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
 
     def messages(self, topic: str) -> list[ReceivedMessage]:
         """Return all messages of a topic as they are stored, queue by queue."""

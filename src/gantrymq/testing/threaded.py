@@ -114,6 +114,10 @@ class ThreadedBroker:
         """Make a topic, wait until the name server knows it, return its name."""
         return self._thread.call(self._broker.create_topic(name, queues))
 
+    def wait_route(self, topic: str) -> None:
+        """Wait until the name server knows a topic that the broker made by itself."""
+        self._thread.call(self._broker.wait_route(topic))
+
     def messages(self, topic: str) -> list[ReceivedMessage]:
         """Return all messages of a topic as they are stored, queue by queue."""
         return self._thread.do(lambda: self._broker.messages(topic))
