@@ -79,6 +79,7 @@ class Rig:
         self.log_flush = workers["log_flush"]
         self.queue_flush = workers["queue_flush"]
         self.allocation = workers["allocation"]
+        self.index_allocation = workers["index_allocation"]
         self.cold_read = workers["cold_read"]
         settings = open_settings(self.settings)
         self.store = MessageStore(

@@ -10,7 +10,8 @@ log is cut from both ends); the reader of the message sees that.
 
 Owned by the task that owns the log. Full files are worth a flush and a note in the checkpoint;
 `take_full` hands them over for that. Once a broker serves, a file that is nearly full has the next
-one made by a worker (`serve`): reserving 420 MB may take a disk a tenth of a second.
+one made by a worker (`serve`): reserving 420 MB may take a disk a tenth of a second. It is not the
+worker that makes log files: neither file waits until the other is made and warmed up.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ INDEX_DIRECTORY: Final = "index"
 MATCHES_MAX: Final = 64
 """Default of maxMsgsNumBatch: no query answers more, whatever it asks for."""
 AHEAD_PART: Final = 4
-"""The next file is made when the last so-manieth part of a file is begun: the worker may have a log
-file to warm up first, and what was not made in time the owner has to make."""
+"""The next file is made when the last so-manieth part of a file is begun: the disk may be busy with
+a log file, and what was not made in time the owner has to make."""
 _KEY_BYTES: Final = 20
 _NAME: Final = re.compile(r"\d{1,18}")
 _INT32_MIN: Final = -(2**31)

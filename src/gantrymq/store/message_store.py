@@ -227,7 +227,7 @@ class MessageStore:
             self._tail_room.want(*(file.region.path for file in self.log.files[-1:]))
             if self.index is not None:
                 self._tail_room.want(*(file.path for file in self.index.files[-1:]))
-                self.index.serve(self._workers.allocation)
+                self.index.serve(self._workers.index_allocation)
             self.log.prepare()
         return report
 
@@ -290,6 +290,7 @@ class MessageStore:
         if self.index is not None:
             self.index.leave_off()
         self._workers.allocation.close()
+        self._workers.index_allocation.close()
         self._workers.tail_pages.close()
 
     def _release(self) -> None:

@@ -48,6 +48,7 @@ class Workers(NamedTuple):
     log_flush: Worker
     queue_flush: Worker
     allocation: Worker
+    index_allocation: Worker
     cold_read: Worker
     tail_pages: Worker
 

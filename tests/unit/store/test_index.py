@@ -17,6 +17,7 @@ from gantrymq.store.index_file import IndexEntry, IndexHeader
 from gantrymq.testing.clock import START_MS, VirtualClock
 from gantrymq.testing.disk import Operation, SimulatedFiles
 from gantrymq.testing.workers import StepWorker
+from support.store_rig import Rig
 
 ROOT = Path("/store")
 DIRECTORY = ROOT / "index"
@@ -99,6 +100,14 @@ class TestAhead:
         assert len(index.files) == 2
         worker.drain()
         assert disk.names(DIRECTORY) == [file.path.name for file in index.files]
+
+    def test_a_log_file_that_is_being_made_does_not_hold_it_up(self) -> None:
+        rig = Rig({"maxIndexNum": str(MANY), "mappedFileSizeCommitLog": "12288"})
+        for number in range(MANY - MANY // AHEAD_PART):
+            rig.put(b"x", properties={"KEYS": f"k{number}"})
+        assert rig.allocation.waiting_jobs  # the next log file, which nobody makes
+        rig.index_allocation.drain()
+        assert len(rig.disk.names(DIRECTORY)) == 2
 
     def test_one_that_could_not_be_made_is_made_when_it_is_needed(
         self, disk: SimulatedFiles
