@@ -6,7 +6,8 @@ joins the parts, lowest first, into one extension module, so that the C compiler
 
     numbers, crc, text, buffers   bytes as numbers and text; growing output; checked ranges
     frames                        where frames begin and end
-    json, headers, requests       the four hot requests from either header codec
+    shapes, json, headers, known_headers, requests
+                                  the four hot requests from either header codec
     replies                       their replies
     send_replies                  the replies to sends, as a client gets them
     records                       stored messages: encode, decode, walk
@@ -72,8 +73,10 @@ include "native/crc.pxi"
 include "native/text.pxi"
 include "native/buffers.pxi"
 include "native/frames.pxi"
+include "native/shapes.pxi"
 include "native/json.pxi"
 include "native/headers.pxi"
+include "native/known_headers.pxi"
 include "native/requests.pxi"
 include "native/replies.pxi"
 include "native/refusals.pxi"

@@ -114,6 +114,7 @@ cdef bint json_ext(Json* j, Header* h) noexcept nogil:
     """`extFields`, at its opening brace, for the code in `h`."""
     cdef Slice key
     cdef Slice content
+    cdef const uint8_t* begin
     cdef int field
     cdef int kind
     clear_fields(h)
@@ -128,11 +129,14 @@ cdef bint json_ext(Json* j, Header* h) noexcept nogil:
         j.p += 1
         if not text(j, &key) or not symbol(j, c':'):
             return False
+        begin = j.p
         kind = value(j, &content)
         # A null here would have to undo an earlier value of the same name: too rare to be fast.
         if kind < 0 or kind == VALUE_OBJECT or kind == VALUE_NULL:
             return False
         field = field_of(h.code, key.p, key.n)
+        if j.shape != NULL:
+            note_value(j.shape, begin, j.p, kind, field)
         if field >= 0:
             h.fields[field] = content
         else:
@@ -158,6 +162,7 @@ cdef bint json_member(Json* j, Header* h, const uint8_t** ext, int32_t* ext_code
     """One member of the header. `ext` notes where the last extFields object began, and for which code it was read."""
     cdef Slice key
     cdef Slice content
+    cdef const uint8_t* begin
     cdef int kind
     cdef bint there
     if j.p >= j.end or j.p[0] != c'"':
@@ -165,10 +170,13 @@ cdef bint json_member(Json* j, Header* h, const uint8_t** ext, int32_t* ext_code
     j.p += 1
     if not text(j, &key) or not symbol(j, c':'):
         return False
+    begin = j.p
     kind = value(j, &content)
     if kind < 0:
         return False
     if equals(key.p, key.n, b"extFields", 9):
+        if j.shape != NULL and (kind == VALUE_NULL or ext[0] != NULL):
+            j.shape.count = -1  # values that another extFields takes back have no place
         if kind == VALUE_NULL:
             clear_fields(h)
             ext[0] = NULL
@@ -181,6 +189,8 @@ cdef bint json_member(Json* j, Header* h, const uint8_t** ext, int32_t* ext_code
     if equals(key.p, key.n, b"code", 4):
         return json_integer(kind, &content, &h.code, &h.has_code)
     if equals(key.p, key.n, b"opaque", 6):
+        if j.shape != NULL:
+            note_value(j.shape, begin, j.p, kind, VALUE_IS_OPAQUE)
         return json_integer(kind, &content, &h.opaque, &h.has_opaque)
     if equals(key.p, key.n, b"flag", 4):
         return json_integer(kind, &content, &h.flag, &there)
@@ -189,7 +199,8 @@ cdef bint json_member(Json* j, Header* h, const uint8_t** ext, int32_t* ext_code
     return True
 
 
-cdef bint json_header(const uint8_t* p, int64_t n, Out* scratch, Header* h) noexcept nogil:
+cdef bint json_header(const uint8_t* p, int64_t n, Out* scratch, Shape* shape, Header* h) noexcept nogil:
+    """Read any header; `shape` is what it looks like, or is given up if it cannot be noted."""
     cdef Json j
     cdef const uint8_t* ext = NULL
     cdef int32_t ext_code = 0
@@ -200,6 +211,7 @@ cdef bint json_header(const uint8_t* p, int64_t n, Out* scratch, Header* h) noex
     j.p = p
     j.end = p + n
     j.scratch = scratch
+    j.shape = shape
     if not symbol(&j, c'{'):
         return False
     if j.p < j.end and j.p[0] == c'}':
@@ -221,8 +233,13 @@ cdef bint json_header(const uint8_t* p, int64_t n, Out* scratch, Header* h) noex
         return False
     if ext_code != h.code:
         # The code came behind its fields: now their names can be told.
+        if shape != NULL:
+            shape.count = 0
+        j.shape = NULL
         j.p = ext
         return json_ext(&j, h)
+    if shape != NULL:
+        end_shape(shape, p, n, h)
     return True
 
 
@@ -274,14 +291,3 @@ cdef bint binary_header(const uint8_t* p, int64_t n, Header* h) noexcept nogil:
             h.fields[field].there = size > 0
         p += size
     return True
-
-
-cdef bint read_header(const uint8_t* p, int64_t n, uint8_t serialize_type, Out* scratch, Header* h) noexcept nogil:
-    """Fill `h` from a header of a hot request; False for everything else."""
-    memset(h, 0, sizeof(Header))
-    if serialize_type == 0:
-        if not json_header(p, n, scratch, h):
-            return False
-    elif not binary_header(p, n, h):
-        return False
-    return not h.flag & 1

@@ -2,11 +2,39 @@
 # (floats, exponents, integers over 64 bits, lone surrogates); what it does not accept is not an error here:
 # the general codec looks at it. It never recurses: a header has one object inside another and no more.
 
+cdef extern from *:
+    """
+    /* The first byte of a string that wants a look: a quote, a backslash, a control, or one outside ASCII. */
+    #if defined(__SSE2__) && defined(__GNUC__)
+    #include <emmintrin.h>
+    static inline const uint8_t *gantry_text_run(const uint8_t *p, const uint8_t *end) {
+        const __m128i quote = _mm_set1_epi8('"'), escape = _mm_set1_epi8('\\\\'), blank = _mm_set1_epi8(0x20);
+        for (; end - p >= 16; p += 16) {
+            __m128i b = _mm_loadu_si128((const __m128i *)p);
+            /* Signed: what is outside ASCII is below a blank, too. */
+            __m128i hit = _mm_or_si128(_mm_cmplt_epi8(b, blank),
+                                       _mm_or_si128(_mm_cmpeq_epi8(b, quote), _mm_cmpeq_epi8(b, escape)));
+            unsigned mask = (unsigned)_mm_movemask_epi8(hit);
+            if (mask) return p + __builtin_ctz(mask);
+        }
+        while (p < end && *p != '"' && *p != '\\\\' && *p >= 0x20 && *p < 0x80) p++;
+        return p;
+    }
+    #else
+    static inline const uint8_t *gantry_text_run(const uint8_t *p, const uint8_t *end) {
+        while (p < end && *p != '"' && *p != '\\\\' && *p >= 0x20 && *p < 0x80) p++;
+        return p;
+    }
+    #endif
+    """
+    const uint8_t* gantry_text_run(const uint8_t* p, const uint8_t* end) noexcept nogil
+
+
 cdef struct Json:
     const uint8_t* p
     const uint8_t* end
     Out* scratch     # unescaped strings; large enough for the whole header from the start
-    bint ok
+    Shape* shape     # notes where values stand; NULL: nobody wants to know
 
 
 cdef enum:
@@ -32,22 +60,34 @@ cdef inline bint symbol(Json* j, uint8_t char) noexcept nogil:
     return True
 
 
-cdef int hex4(Json* j) noexcept nogil:
-    cdef int value = 0
+cdef int8_t[256] HEX_DIGITS
+
+
+cdef void fill_hex_digits() noexcept:
     cdef int i
-    cdef uint8_t char
+    for i in range(256):
+        HEX_DIGITS[i] = -1
+    for i in range(10):
+        HEX_DIGITS[c'0' + i] = <int8_t>i
+    for i in range(6):
+        HEX_DIGITS[c'a' + i] = HEX_DIGITS[c'A' + i] = <int8_t>(10 + i)
+
+
+fill_hex_digits()
+
+
+cdef inline int hex4(Json* j) noexcept nogil:
+    cdef int a, b, c, d
     if j.end - j.p < 4:
         return -1
-    for i in range(4):
-        char = j.p[i]
-        if c'0' <= char <= c'9':
-            value = value * 16 + (char - c'0')
-        elif c'a' <= (char | 32) <= c'f':
-            value = value * 16 + ((char | 32) - c'a' + 10)
-        else:
-            return -1
+    a = HEX_DIGITS[j.p[0]]
+    b = HEX_DIGITS[j.p[1]]
+    c = HEX_DIGITS[j.p[2]]
+    d = HEX_DIGITS[j.p[3]]
+    if (a | b | c | d) < 0:
+        return -1
     j.p += 4
-    return value
+    return a << 12 | b << 8 | c << 4 | d
 
 
 cdef inline void put_char(Out* out, uint32_t char) noexcept nogil:
@@ -117,10 +157,10 @@ cdef bint escape(Json* j) noexcept nogil:
 
 cdef inline const uint8_t* plain_run(const uint8_t* p, const uint8_t* end, bint* ascii) noexcept nogil:
     """The end of what needs no look inside a string; notes a byte outside ASCII."""
-    while p < end and p[0] != c'"' and p[0] != c'\\' and p[0] >= 0x20:
-        if p[0] >= 0x80:
-            ascii[0] = False
-        p += 1
+    p = gantry_text_run(p, end)
+    while p < end and p[0] >= 0x80:
+        ascii[0] = False
+        p = gantry_text_run(p + 1, end)
     return p
 
 

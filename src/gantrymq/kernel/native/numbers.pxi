@@ -76,8 +76,25 @@ cdef inline bint says_true(const uint8_t* p, int64_t n) noexcept nogil:
             and (p[3] | 32) == c'e')
 
 
-cdef bint parse_long(const uint8_t* p, int64_t n, int64_t* out) noexcept nogil:
+cdef inline bint parse_long(const uint8_t* p, int64_t n, int64_t* out) noexcept nogil:
     """Java's parseLong on ASCII: an optional sign, digits, the range of 64 bits."""
+    cdef uint64_t value = 0
+    cdef uint64_t digit
+    cdef int64_t i = 0
+    if 0 < n <= 18:  # as most are: no sign, and too short to be out of range
+        while i < n:
+            digit = <uint64_t>p[i] - c'0'
+            if digit > 9:
+                return parse_any_long(p, n, out)
+            value = value * 10 + digit
+            i += 1
+        out[0] = <int64_t>value
+        return True
+    return parse_any_long(p, n, out)
+
+
+cdef bint parse_any_long(const uint8_t* p, int64_t n, int64_t* out) noexcept nogil:
+    """The same for every text."""
     cdef bint negative = False
     cdef uint64_t limit = 0x7FFFFFFFFFFFFFFFu
     cdef uint64_t value = 0

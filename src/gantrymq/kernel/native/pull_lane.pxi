@@ -148,9 +148,11 @@ cdef class PullLane:
     cdef dict ways
     cdef int64_t ways_max
     cdef Out scratch         # unescaped header text
+    cdef Shapes shapes       # of the headers that came before
     cdef Out key
 
     def __cinit__(self):
+        know_no_shape(&self.shapes)
         memset(&self.scratch, 0, sizeof(Out))
         memset(&self.key, 0, sizeof(Out))
 
@@ -174,7 +176,9 @@ cdef class PullLane:
         self.key.size = 0
         if not ensure(&self.key, sizeof(pull.same)):
             raise MemoryError
-        if not read_header(p, n, serialize_type, &self.scratch, &h) or not read_pull(&h, serialize_type, pull):
+        if not read_header(p, n, serialize_type, &self.scratch, &self.shapes, &h):
+            return None
+        if not read_pull(&h, serialize_type, pull):
             return None
         put(&self.key, pull.same, sizeof(pull.same))
         ok = (put_optional(&self.key, &h.fields[P_GROUP]) and put_optional(&self.key, &h.fields[P_TOPIC])

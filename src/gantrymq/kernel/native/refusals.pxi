@@ -47,6 +47,7 @@ def refuse_sends(buffer, start, end, frame_bytes_max, version, code, bytes remar
     cdef Split split
     cdef Header header
     cdef Send send
+    cdef Shapes shapes
     cdef Out scratch
     cdef Out out
     cdef bint ok
@@ -62,6 +63,7 @@ def refuse_sends(buffer, start, end, frame_bytes_max, version, code, bytes remar
     except OverflowError:
         raise InvalidValue("reply: a number is out of range") from None
     check_header_bytes(<int64_t>(400 + remark_size + region_size))
+    know_no_shape(&shapes)
     memset(&scratch, 0, sizeof(Out))
     memset(&out, 0, sizeof(Out))
     try:
@@ -69,7 +71,8 @@ def refuse_sends(buffer, start, end, frame_bytes_max, version, code, bytes remar
             while look_at_frame(view.p + position, stop - position, bytes_max, &split) == FRAME_WHOLE:
                 scratch.size = 0
                 ok = read_header(
-                    view.p + position + 8, <int64_t>split.header_bytes, split.serialize_type, &scratch, &header
+                    view.p + position + 8, <int64_t>split.header_bytes, split.serialize_type, &scratch, &shapes,
+                    &header,
                 )
                 if not ok or header.code == PULL or not read_send(&header, &send):
                     break

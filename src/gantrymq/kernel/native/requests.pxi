@@ -103,7 +103,7 @@ def decode_request(buffer, frame):
     memset(&scratch, 0, sizeof(Out))
     try:
         with nogil:
-            ok = read_header(view.p + at, n, serialize_type, &scratch, &header)
+            ok = read_header(view.p + at, n, serialize_type, &scratch, NULL, &header)
         if not ok:
             return None
         if header.code == PULL:

@@ -31,6 +31,7 @@ cdef inline bint is_named(Names* names, const uint8_t* p, int64_t n) noexcept no
 cdef struct Lane:
     Topics topics
     Names policy
+    Shapes shapes            # of the headers that came before
     Out scratch              # unescaped header text
     Out properties           # properties as they will be stored
     Out sizes                # of a batch: int64 property bytes of each message
@@ -346,7 +347,7 @@ cdef int take_frame(Lane* lane, Ledger* to, const uint8_t* p, Split* split) noex
     cdef Send send
     cdef Slice body
     cdef Topic* topic
-    if not read_header(p + 8, split.header_bytes, split.serialize_type, &lane.scratch, &h):
+    if not read_header(p + 8, split.header_bytes, split.serialize_type, &lane.scratch, &lane.shapes, &h):
         return LANE_POLICY
     if h.code == PULL or not read_send(&h, &send):
         return LANE_POLICY
