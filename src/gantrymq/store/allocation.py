@@ -31,7 +31,7 @@ from gantrymq.store.mapped_file import PAGE_BYTES, MappedFile
 from gantrymq.store.tail_pages import AHEAD_BYTES_MIN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from concurrent.futures import Future
     from pathlib import Path
 
@@ -61,12 +61,14 @@ class LogFiles:
         worker: Worker,
         *,
         warm_step: int | None = None,
+        forced_often: bool = False,
         pool: TransientPool | None = None,
         pages: TailPages | None = None,
         soon: Callable[[Callable[[], None]], object] | None = None,
     ) -> None:
         """With `warm_step` new files are touched, and forced after every so many bytes.
 
+        `forced_often` is for a log that is forced after every few messages.
         `pages` has the pages of the last one touched in front of the tail. With `soon`
         (`loop.call_soon`) the file behind one that is taken is begun a little later.
         """
@@ -77,6 +79,7 @@ class LogFiles:
         self._files = files
         self._worker = worker
         self._warm_step = warm_step
+        self._forced_often = forced_often
         self._pool = pool
         self._pages = pages
         self._soon = soon
@@ -115,6 +118,11 @@ class LogFiles:
     def _prepare_wanted(self) -> None:
         if self._wanted is not None and not self._is_closing:
             self.prepare(self._wanted)
+
+    def go_on_with(self, files: Sequence[MappedFile]) -> None:
+        """Take files that were there before as those that are appended to."""
+        for file in files:
+            file.region.will_append(forced_often=self._forced_often)
 
     def advanced(self, tail: MappedFile) -> None:
         """Note how far the last file is written; called after every append."""
@@ -204,6 +212,7 @@ class LogFiles:
         self._files.make_directory(path.parent)
         region = self._files.create(path, self.file_bytes)
         try:
+            region.will_append(forced_often=self._forced_often)
             if self._warm_step is not None:
                 self._warm_up(region, self._warm_step)
             region.sync()

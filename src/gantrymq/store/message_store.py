@@ -111,6 +111,7 @@ class MessageStore:
         self.log_files = LogFiles(
             log_directories(settings.paths), sizes.commit_log_bytes, files, workers.allocation,
             warm_step=settings.warm_up.step_bytes,
+            forced_often=self._is_sync,
             pool=self.pool,
             pages=TailPages(workers.tail_pages, clock),
             soon=soon,
@@ -224,6 +225,7 @@ class MessageStore:
         self.read_check.trusted_from = self.log.wrote_offset
         self.writability.is_open = True
         if not is_reader:
+            self.log_files.go_on_with(self.log.files[-1:])
             self._tail_room.want(*(file.region.path for file in self.log.files[-1:]))
             if self.index is not None:
                 self._tail_room.want(*(file.path for file in self.index.files[-1:]))

@@ -57,6 +57,9 @@ class ShadowRegion:
     def will_read(self, start: int, end: int) -> None:
         """Have nothing to prepare."""
 
+    def will_append(self, *, forced_often: bool) -> None:
+        """Have pages of one size alone."""
+
     def close(self) -> None:
         """Give up the view; slices that were handed out stay good."""
         with suppress(BufferError):

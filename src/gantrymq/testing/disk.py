@@ -85,6 +85,9 @@ class SimulatedRegion:
     def will_read(self, start: int, end: int) -> None:
         """Have nothing to prepare: no test waits for a disk."""
 
+    def will_append(self, *, forced_often: bool) -> None:
+        """Have pages of one size alone."""
+
     def close(self) -> None:
         """Give up the mapping; slices that were handed out stay good."""
         self._inode = None
