@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gantrymq.errors import ProtocolError
 from support.agreement import check_agreement, outcome
 from support.samples import BORN_HOST, frame, json_request, make_lane, send_fields
 from support.strategies import json_headers, send_frames, spoiled
@@ -33,11 +35,9 @@ def test_headers_are_read_by_themselves(before: list[bytes], raw: bytes) -> None
         lane, log = make_lane(kernel), bytearray(ROOM)
         lane.open_topic(b"TopicTest", [0, 3])
         for one in earlier:
-            outcome(
-                lambda: lane.append(
-                    one, 0, len(one), bytearray(ROOM), 0, ROOM, 0, BORN_HOST, NOW  # noqa: B023
-                )
-            )
+            # What is no header closes the connection; the lane serves the others.
+            with suppress(ProtocolError):
+                lane.append(one, 0, len(one), bytearray(ROOM), 0, ROOM, 0, BORN_HOST, NOW)
         lane.close_topic(b"TopicTest")
         lane.open_topic(b"TopicTest", [0, 3])
         done = outcome(lambda: lane.append(raw, 0, len(raw), log, 0, ROOM, 0, BORN_HOST, NOW))

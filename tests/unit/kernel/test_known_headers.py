@@ -1,4 +1,4 @@
-"""A header means the same whatever came before it: a lane that has seen others like it reads it as a new lane does."""
+"""A header means the same whatever came before it."""
 
 from __future__ import annotations
 
@@ -32,9 +32,11 @@ def changed(old: str, new: str) -> bytes:
 VARIANTS = {
     "itself": FIRST,
     "other values": json_request(
-        310, send_fields(b="Other", e="3", g="1700000000999", h="-5", i="KEYS\x01b\x02TAGS\x01B"),
-        b"body", opaque=-1,
-    ),  # fmt: skip
+        310,
+        send_fields(b="Other", e="3", g="1700000000999", h="-5", i="KEYS\x01b\x02TAGS\x01B"),
+        b"body",
+        opaque=-1,
+    ),
     "a longer opaque": json_request(310, send_fields(), b"hello", opaque=2147483647),
     "an opaque out of range": changed('"opaque":7', '"opaque":2147483648'),
     "an opaque as text": changed('"opaque":7', '"opaque":"7"'),
@@ -76,7 +78,7 @@ VARIANTS = {
     "empty values": json_request(310, send_fields(a="", i=""), b"hello"),
     "half of it": frame(text_of(FIRST)[: len(text_of(FIRST)) // 2].encode(), b"hello"),
     "very short": frame(b"{}", b"hello"),
-}  # fmt: skip
+}
 
 
 def told(kernel: Kernel, *before: bytes, raw: bytes) -> object:

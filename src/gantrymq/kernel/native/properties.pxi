@@ -16,15 +16,36 @@ cdef struct Properties:
     bint multi
 
 
+cdef extern from *:
+    """
+    /* memchr for what is mostly near: without a call. `end` if there is none. */
+    #if defined(__SSE2__) && defined(__GNUC__)
+    static inline const uint8_t *gantry_find(const uint8_t *p, const uint8_t *end, uint8_t wanted) {
+        const __m128i all = _mm_set1_epi8((char)wanted);
+        for (; end - p >= 16; p += 16) {
+            unsigned mask = (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)p), all));
+            if (mask) return p + __builtin_ctz(mask);
+        }
+        while (p < end && *p != wanted) p++;
+        return p;
+    }
+    #else
+    static inline const uint8_t *gantry_find(const uint8_t *p, const uint8_t *end, uint8_t wanted) {
+        const uint8_t *found = end > p ? memchr(p, wanted, (size_t)(end - p)) : NULL;
+        return found ? found : end;
+    }
+    #endif
+    """
+    const uint8_t* gantry_find(const uint8_t* p, const uint8_t* end, uint8_t wanted) noexcept nogil
+
+
 cdef inline bint next_entry(const uint8_t** at, const uint8_t* end, Slice* name, Slice* content) noexcept nogil:
     """The next property that counts: one with a name and a value."""
     cdef const uint8_t* p = at[0]
     cdef const uint8_t* stop
     cdef const uint8_t* middle
     while p < end:
-        stop = <const uint8_t*>memchr(p, 2, <size_t>(end - p))
-        if stop == NULL:
-            stop = end
+        stop = gantry_find(p, end, 2)
         middle = p  # names are short: cheaper than a call
         while middle < stop and middle[0] != 1:
             middle += 1

@@ -75,12 +75,34 @@ cdef inline void put_stored(Out* out, size_t begin, const uint8_t* p, int64_t n)
     put(out, p, <size_t>n)
 
 
+cdef struct Stretch:
+    const uint8_t* begin     # entries that stand behind one another; NULL: none
+    const uint8_t* end
+
+
+cdef inline void end_run(Out* out, size_t begin, Stretch* run) noexcept nogil:
+    """Copy the entries that were noted."""
+    if run.begin != NULL:
+        put_stored(out, begin, run.begin, run.end - run.begin)
+        run.begin = NULL
+
+
+cdef inline void add_entry(Out* out, size_t begin, Stretch* run, Slice* name, Slice* content) noexcept nogil:
+    """Note an entry; those that stand behind one another are copied together."""
+    if run.begin == NULL or name.p != run.end + 1:
+        end_run(out, begin, run)
+        run.begin = name.p
+    run.end = content.p + content.n
+
+
 cdef int store_single(Lane* lane, Slice* given) noexcept nogil:
     """Entries of a single message without WAIT and CLUSTER, then CLUSTER."""
     cdef const uint8_t* at = given.p
     cdef const uint8_t* end = given.p + given.n
     cdef Slice name
     cdef Slice content
+    cdef Stretch run
+    run.begin = NULL
     lane.properties.size = 0
     if not ensure(&lane.properties, <size_t>(given.n + lane.cluster_bytes + 2)):
         return LANE_NO_MEMORY
@@ -91,31 +113,29 @@ cdef int store_single(Lane* lane, Slice* given) noexcept nogil:
             if not says_true(content.p, content.n):
                 return LANE_POLICY
         elif not equals(name.p, name.n, b"CLUSTER", 7):
-            put_stored(&lane.properties, 0, name.p, name.n + 1 + content.n)
+            add_entry(&lane.properties, 0, &run, &name, &content)
+    end_run(&lane.properties, 0, &run)
     put_stored(&lane.properties, 0, lane.cluster, lane.cluster_bytes)
     if lane.properties.size > 32767 or has_zero(&lane.properties):
         return LANE_POLICY
     return LANE_TAKEN
 
 
-cdef bint has_entry(const uint8_t* p, int64_t n, const uint8_t* wanted, int64_t wanted_bytes) noexcept nogil:
-    cdef const uint8_t* at = p
-    cdef const uint8_t* end = p + n
-    cdef Slice name
-    cdef Slice content
-    while next_entry(&at, end, &name, &content):
-        if name.n == wanted_bytes and memcmp(name.p, wanted, <size_t>wanted_bytes) == 0:
-            return True
-    return False
+# Entries that a batch's request gives to each of its messages that lacks them.
+cdef struct Shared:
+    int count
+    Slice[SHARED_ENTRIES_MAX] names
+    int64_t[SHARED_ENTRIES_MAX] sizes    # of the entries, which begin with their names
 
 
-cdef int check_batch_properties(Lane* lane, Slice* given) noexcept nogil:
+cdef int read_shared(Lane* lane, Slice* given, Shared* shared) noexcept nogil:
     """What a batch's request may carry: nothing that asks for policy, and few entries, for each message gets them."""
     cdef const uint8_t* at = given.p
     cdef const uint8_t* end = given.p + given.n
     cdef Slice name
     cdef Slice content
     cdef int entries = 0
+    shared.count = 0
     if given.n > SHARED_BYTES_MAX:
         return LANE_POLICY
     while next_entry(&at, end, &name, &content):
@@ -124,10 +144,14 @@ cdef int check_batch_properties(Lane* lane, Slice* given) noexcept nogil:
             return LANE_POLICY
         if equals(name.p, name.n, b"WAIT", 4) and not says_true(content.p, content.n):
             return LANE_POLICY
+        if not equals(name.p, name.n, b"CLUSTER", 7):
+            shared.names[shared.count] = name
+            shared.sizes[shared.count] = name.n + 1 + content.n
+            shared.count += 1
     return LANE_TAKEN
 
 
-cdef int store_inner(Lane* lane, Slice* given, const uint8_t* own, int64_t own_bytes) noexcept nogil:
+cdef int store_inner(Lane* lane, Shared* shared, int64_t shared_bytes, const uint8_t* own, int64_t own_bytes) noexcept nogil:
     """Entries of a message in a batch, those of the request that it lacks, and CLUSTER if it lacks it."""
     cdef Out* out = &lane.properties
     cdef size_t begin = out.size
@@ -135,18 +159,24 @@ cdef int store_inner(Lane* lane, Slice* given, const uint8_t* own, int64_t own_b
     cdef const uint8_t* end = own + own_bytes
     cdef Slice name
     cdef Slice content
+    cdef Stretch run
+    cdef uint32_t lacking = (<uint32_t>1 << shared.count) - 1
     cdef bint clustered = False
     cdef int64_t stored
-    if not ensure(out, <size_t>(own_bytes + given.n + lane.cluster_bytes + 3)) or not ensure(&lane.sizes, 8):
+    cdef int i
+    run.begin = NULL
+    if not ensure(out, <size_t>(own_bytes + shared_bytes + lane.cluster_bytes + 3)) or not ensure(&lane.sizes, 8):
         return LANE_NO_MEMORY
     while next_entry(&at, end, &name, &content):
-        put_stored(out, begin, name.p, name.n + 1 + content.n)
+        add_entry(out, begin, &run, &name, &content)
         clustered = clustered or equals(name.p, name.n, b"CLUSTER", 7)
-    at = given.p
-    end = given.p + given.n
-    while next_entry(&at, end, &name, &content):
-        if not equals(name.p, name.n, b"CLUSTER", 7) and not has_entry(own, own_bytes, name.p, name.n):
-            put_stored(out, begin, name.p, name.n + 1 + content.n)
+        for i in range(shared.count):
+            if shared.names[i].n == name.n and same_bytes(shared.names[i].p, name.p, name.n):
+                lacking &= ~(<uint32_t>1 << i)
+    end_run(out, begin, &run)
+    for i in range(shared.count):
+        if lacking >> i & 1:
+            put_stored(out, begin, shared.names[i].p, shared.sizes[i])
     if not clustered:
         put_stored(out, begin, lane.cluster, lane.cluster_bytes)
     stored = <int64_t>(out.size - begin)
@@ -255,7 +285,8 @@ cdef int measure_batch(Lane* lane, Ledger* to, Header* h, Send* send, Slice* bod
     cdef Slice inner
     cdef Slice own
     cdef int64_t step
-    cdef int state = check_batch_properties(lane, &h.fields[F_PROPERTIES])
+    cdef Shared shared
+    cdef int state = read_shared(lane, &h.fields[F_PROPERTIES], &shared)
     count[0] = 0
     size[0] = 0
     lane.properties.size = 0
@@ -265,7 +296,7 @@ cdef int measure_batch(Lane* lane, Ledger* to, Header* h, Send* send, Slice* bod
         step = inner_message(p, end, &inner, &own)
         if step < 0 or count[0] == BATCH_MESSAGES_MOST:
             return LANE_POLICY
-        state = store_inner(lane, &h.fields[F_PROPERTIES], own.p, own.n)
+        state = store_inner(lane, &shared, h.fields[F_PROPERTIES].n, own.p, own.n)
         if state != LANE_TAKEN:
             return state
         r.body_bytes = inner.n
