@@ -110,8 +110,7 @@ class MessageStore:
         self.pool = pool_of(settings)
         self.log_files = LogFiles(
             log_directories(settings.paths), sizes.commit_log_bytes, files, workers.allocation,
-            warm_step=settings.warm_up.step_bytes,
-            forced_often=self._is_sync,
+            warm_step=settings.warm_up.step_bytes, forced_often=self._is_sync,
             pool=self.pool,
             pages=TailPages(workers.tail_pages, clock),
             soon=soon,
