@@ -72,9 +72,9 @@ cdef void audit(
 cdef int64_t record_bytes_of(Run* run) noexcept nogil:
     """The sizes in the units of a run, added up."""
     cdef int64_t total = 0
-    cdef size_t at = 8
-    while at < run.units.size:
-        total += <int32_t>load32(run.units.data + at)
+    cdef int64_t at = 8
+    while at < 20 * run.count:
+        total += <int32_t>load32(first_unit(run) + at)
         at += 20
     return total
 
@@ -86,7 +86,7 @@ cdef list audit_runs_of(Runs* all):
     for i in range(all.count):
         run = &all.runs[i]
         result.append(make(AuditRun, (
-            copy_of(run.topic, run.topic_bytes), run.queue_id, run.first_offset, taken(&run.units),
+            copy_of(run.topic, run.topic_bytes), run.queue_id, run.first_offset, units_of(run),
             record_bytes_of(run),
         )))
     return result

@@ -103,8 +103,8 @@ cdef list runs_of(Runs* all):
     for i in range(all.count):
         run = &all.runs[i]
         result.append(make(QueueRun, (
-            copy_of(run.topic, run.topic_bytes), run.queue_id, run.first_offset, taken(&run.units),
-            <object>run.last_log_offset + run.last_size, run.last_store_timestamp,
+            copy_of(run.topic, run.topic_bytes), run.queue_id, run.first_offset, units_of(run),
+            log_end_of(run), run.last_store_timestamp,
         )))
     return result
 

@@ -28,7 +28,9 @@ cdef struct Run:
     int64_t last_log_offset
     int32_t last_size
     int64_t last_store_timestamp
-    Out units
+    uint8_t[20] first       # its only unit, as long as there is one: many queues have one each
+    Out units               # all of them, when there are more
+    int64_t count
 
 
 cdef struct Runs:
@@ -104,18 +106,43 @@ cdef Run* run_for(Runs* all, LastTopic* topic, Rec* r) noexcept nogil:
 cdef bint add_unit(Runs* all, LastTopic* topic, Rec* r, int64_t tags_code) noexcept nogil:
     cdef Run* run = run_for(all, topic, r)
     cdef uint8_t* at
-    if run == NULL or not ensure(&run.units, 20):
+    if run == NULL:
         return False
-    at = run.units.data + run.units.size
+    at = run.first
+    if run.count:
+        if not ensure(&run.units, 40):
+            return False
+        if run.count == 1:
+            put(&run.units, run.first, 20)
+        at = run.units.data + run.units.size
+        run.units.size += 20
     store64(at, <uint64_t>r.log_offset)
     store32(at + 8, <uint32_t>r.size)
     store64(at + 12, <uint64_t>tags_code)
-    run.units.size += 20
+    run.count += 1
     run.last_offset = r.queue_offset
     run.last_log_offset = r.log_offset
     run.last_size = r.size
     run.last_store_timestamp = r.store_timestamp
     return True
+
+
+cdef inline const uint8_t* first_unit(Run* run) noexcept nogil:
+    """Where the units of a run stand, one behind the other."""
+    if run.count == 1:
+        return &run.first[0]
+    return run.units.data
+
+
+cdef inline bytes units_of(Run* run):
+    return PyBytes_FromStringAndSize(<const char*>first_unit(run), <Py_ssize_t>(20 * run.count))
+
+
+cdef inline object log_end_of(Run* run):
+    """Where the last record of a run ends; of a damaged log that may be beyond 64 bits."""
+    if -4611686018427387904 <= run.last_log_offset <= 4611686018427387904:
+        return run.last_log_offset + <int64_t>run.last_size
+    return <object>run.last_log_offset + run.last_size
 
 
 cdef void free_runs(Runs* all) noexcept nogil:
