@@ -29,7 +29,6 @@ from gantrymq.wire.response_errors import (
     NoPermission,
     SubscriptionGroupNotExist,
     SubscriptionNotExist,
-    SubscriptionNotLatest,
     SystemFailure,
     TopicNotExist,
 )
@@ -203,6 +202,8 @@ class Pulling:
             subscription = self._selections.in_request(request)
             return group, self._selections.of(request, subscription, own=True)
         subscription = self._subscribed(request, group)
+        if subscription.version < request.sub_version:
+            return group, self._selections.for_newer(request, subscription)
         return group, self._selections.of(request, subscription, own=False)
 
     def _topic(self, name: str) -> TopicConfig:
@@ -236,11 +237,6 @@ class Pulling:
             raise SubscriptionNotExist(
                 f"the consumer's subscription not exist: {request.consumer_group} does not "
                 f"subscribe to {request.topic}"
-            )
-        if subscription.version < request.sub_version:
-            raise SubscriptionNotLatest(
-                f"the consumer's subscription not latest: {subscription.version} is known and "
-                f"{request.sub_version} was asked for; it comes with the next heartbeat"
             )
         return subscription
 

@@ -92,11 +92,28 @@ def test_subscriptions_come_with_heartbeats() -> None:
     assert answer.code == FOUND
     assert len(split_records(answer.body)) == 1
     assert answer.fields["nextBeginOffset"] == "2"
-    newer = rig.ask(pull(subVersion="6", **by_group))
+    newer = rig.ask(pull(subVersion="6", expressionType="SQL92", **by_group))
     assert newer.code == NOT_LATEST
     assert "heartbeat" in str(newer.remark)
     other = rig.ask(pull(topic="%RETRY%group", subVersion="0", **by_group))
     assert other.code == NOT_SUBSCRIBED
+
+
+def test_a_pull_with_newer_tags_than_are_known_gets_everything_until_they_are() -> None:
+    """A client looks at the tags itself; refused, it would wait for its next heartbeat, 30 s."""
+    rig = rig_with()
+    rig.store_some(b"a", tags="A")
+    rig.store_some(b"b", tags="B")
+    by_group: dict[str, Any] = {"sysFlag": "0", "subscription": None}
+    beat(rig, rig.peer, consumer("group", subscription("T", "B", version=5)))
+    for _ in range(2):  # a pull that is known again, too
+        newer = rig.ask(pull(subVersion="6", **by_group))
+        assert newer.code == FOUND
+        assert len(split_records(newer.body)) == 2
+    beat(rig, rig.peer, consumer("group", subscription("T", "A", version=6)))
+    latest = rig.ask(pull(subVersion="6", **by_group))
+    assert len(split_records(latest.body)) == 1
+    assert latest.fields["nextBeginOffset"] == "2"
 
 
 def test_broadcast_can_be_forbidden() -> None:
