@@ -150,11 +150,11 @@ class Selections:
     def for_newer(self, request: PullRequest, known: Subscription) -> Selection:
         """Return what to give a pull whose subscription is newer than the one that is known.
 
-        Apache's brokers refuse it until the next heartbeat. But Java clients of 5.x raise the version
-        whenever they share queues anew, and leave out the heartbeat that should tell it while
-        another one is under way: seen in one start of seven, and then nothing comes for half a
-        minute. With tags everything may be given: a client looks at the tags themselves anyway, for
-        a broker compares hashes alone. What SQL92 chooses only the broker can tell.
+        Apache's brokers refuse it until the next heartbeat. But Java clients of 5.x raise the
+        version whenever they share queues anew, and leave out the heartbeat that should tell it
+        while another one is under way: seen in one start of seven, and then nothing comes for half
+        a minute. With tags everything may be given: a client looks at the tags themselves anyway,
+        for a broker compares hashes alone. What SQL92 chooses only the broker can tell.
 
         Raises:
             SubscriptionNotLatest: one of the two is not of tags.
