@@ -121,7 +121,7 @@ DEEDS = {
     "another error": ("raise IndexError('planted')", "crash", "IndexError: planted"),
     "a hang": ("while True: pass", "hang", "more than 1.0 s in planted"),
     "an allocation": ("return str(bytearray(1 << 33))", "crash", "MemoryError"),
-    "memory": ("return str(len(b'x' * (400 << 20)))", "crash", "bytes of input took"),
+    "memory": ("return str(len(b'x' * (272 << 20)))", "crash", "bytes of input took"),
     "a dead process": ("os.kill(os.getpid(), signal.SIGSEGV)", "crash", "died with status -11"),
     "stuck": (
         "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM]); time.sleep(60)",
