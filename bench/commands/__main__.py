@@ -1,0 +1,5 @@
+"""`python -m bench.commands`."""
+
+from bench.commands.run import main
+
+main()
