@@ -271,7 +271,7 @@ class MappedRegion:
         mebibytes on some disks, in one go that nobody interrupts (measured: up to 33 ms), and what
         is forced later is as much as was filled together. Forced often, each page comes alone: a
         force of one message took 0.3 ms where it took 0.9. Otherwise two mebibytes come at once,
-        the page of the processor: 10 to 20 % more messages a second.
+        the page of the processor: some 10 % more messages a second.
         """
         if not sys.platform.startswith("linux"):
             return
